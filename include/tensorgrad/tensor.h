@@ -1,0 +1,92 @@
+// Tensor: a value inside a trace. It has a type and a shape, and no numbers until a compiled
+// program runs. Operand: what ops take, so that tensors, parameters and plain numbers may stand
+// on either side and the caller's line is known.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+#include <vector>
+
+#include "tensorgrad/shape.h"
+#include "tensorgrad/site.h"
+
+namespace tensorgrad {
+
+class Param;
+
+class Tensor {
+ public:
+  Tensor() = default;
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  std::int64_t count() const { return shape_.count(); }
+  // Size of one axis; negative axes count from the end.
+  std::int64_t size(int axis, Site site = Site::here()) const;
+  // False for a default-constructed Tensor, which no op accepts.
+  bool valid() const { return node_ >= 0; }
+
+ private:
+  friend struct TensorAccess;
+  std::uint64_t trace_ = 0;
+  std::int32_t node_ = -1;
+  DType dtype_ = DType::f32;
+  Shape shape_;
+};
+
+class Operand {
+ public:
+  Operand(const Tensor& tensor, Site site = Site::here()) : tensor_(tensor), site_(site) {}
+  Operand(const Param& param, Site site = Site::here()) : param_(&param), site_(site) {}
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Operand(T value, Site site = Site::here())
+      : scalar_(static_cast<double>(value)),
+        scalar_dtype_(std::same_as<T, bool> ? DType::boolean
+                      : std::integral<T>    ? DType::i32
+                                            : DType::f32),
+        is_scalar_(true),
+        site_(site) {}
+
+  Site site() const { return site_; }
+
+ private:
+  friend struct TensorAccess;
+  Tensor tensor_;
+  const Param* param_ = nullptr;
+  double scalar_ = 0;
+  DType scalar_dtype_ = DType::f32;
+  bool is_scalar_ = false;
+  Site site_;
+};
+
+// Several operands: `concat({a, b, c}, 1)` or a std::vector<Tensor>.
+class Operands {
+ public:
+  Operands(std::initializer_list<Operand> items) : items_(items) {}
+  Operands(const std::vector<Tensor>& items, Site site = Site::here()) {
+    for (const Tensor& item : items) items_.emplace_back(item, site);
+  }
+  const std::vector<Operand>& items() const { return items_; }
+
+ private:
+  std::vector<Operand> items_;
+};
+
+// A set of axes; empty means all of them. Negative axes count from the end.
+class Axes {
+ public:
+  Axes() = default;
+  Axes(int axis) : axes_{axis} {}
+  Axes(std::initializer_list<int> axes) : axes_(axes) {}
+  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}
+  const std::vector<int>& values() const { return axes_; }
+
+ private:
+  std::vector<int> axes_;
+};
+
+}  // namespace tensorgrad

@@ -1,0 +1,46 @@
+// What the CPU can run: Kernel -> Compiled. Work is cut into tasks by shape alone, never by the
+// number of threads, and every sum has one order: any number of threads gives the same bits.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "codegen/cpu/block_program.h"
+#include "codegen/cpu/reader.h"
+#include "ir/kernel.h"
+
+namespace tensorgrad::cpu {
+
+// Runs task(0) .. task(n-1), side by side if it can; returns when all are done. If tasks throw,
+// the exception of the lowest one is thrown.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual void run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) = 0;
+};
+
+class Compiled {
+ public:
+  virtual ~Compiled() = default;
+  virtual void run(const Memory& memory, Executor& executor) const = 0;
+};
+
+std::unique_ptr<Compiled> compile(const ir::Kernel& kernel);
+
+// One per file.
+std::unique_ptr<Compiled> compile_map(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_reduce(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_arg_reduce(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_scan(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_segment_sum(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_scatter_add(const ir::Kernel& kernel);
+
+// Scratch memory of the calling thread, at least that many floats, kept between calls. Each use
+// within one task takes an index of its own.
+float* scratch_floats(std::size_t count, int index = 0);
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,171 @@
+// Parameters and optimizer state in and out, counts, and the text of each stage.
+#include <algorithm>
+
+#include "compile/session.h"
+#include "ir/primitive.h"
+#include "support/fail.h"
+#include "support/sha256.h"
+#include "support/text.h"
+
+namespace tensorgrad::detail {
+
+using ir::Space;
+
+std::vector<ParamInfo> Session::parameters() const {
+  std::vector<ParamInfo> out;
+  for (const ParamRecord& p : params_) out.push_back({p.name, p.shape, p.decay, p.frozen});
+  return out;
+}
+
+NamedArrays Session::download(Space space) const {
+  std::lock_guard lock(mutex_);
+  NamedArrays out;
+  for (const ParamRecord& p : params_) {
+    if (space == Space::gradients && p.frozen) continue;
+    const runtime::Buffer& buffer = space == Space::gradients ? *gradient_buffer_ : *param_buffer_;
+    out.emplace(p.name, read_array(buffer, param_layout_.find(p.name)->offset, {DType::f32, p.shape}));
+  }
+  return out;
+}
+
+void Session::upload(const NamedArrays& values, Upload mode) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const ParamRecord& p : params_) names.push_back(p.name);
+  for (const auto& [name, array] : values) {
+    const auto* entry = param_layout_.find(name);
+    if (!entry) {
+      const auto alias = aliases_.find(name);
+      const std::string near = alias != aliases_.end() ? alias->second : nearest_name(name, names);
+      user_error("upload: there is no parameter '{}'{}", name,
+                 alias != aliases_.end() ? fmt::format("\n  hint: it is tied to '{}'", near)
+                 : near.empty()          ? ""
+                                         : fmt::format("\n  hint: '{}'?", near));
+    }
+    if (array.dtype() != DType::f32 || array.shape() != entry->type.shape)
+      user_error("upload: '{}' is {}, the array is {}{}", name, entry->type.text(), tensorgrad::name(array.dtype()),
+                 array.shape().text());
+  }
+  if (mode == Upload::strict) {
+    std::vector<std::string> missing;
+    for (const std::string& name : names)
+      if (!values.count(name)) missing.push_back(name);
+    if (!missing.empty())
+      user_error("upload: missing: {}\n  hint: Upload::partial takes some of the parameters", join(missing, ", "));
+  }
+  for (const auto& [name, array] : values)
+    device_->upload(*param_buffer_, param_layout_.find(name)->offset, std::as_bytes(array.floats()));
+}
+
+namespace {
+constexpr const char* kStepEntry = "step";  // of the optimizer's state: steps made so far
+}
+
+NamedArrays Session::optimizer_state() const {
+  std::lock_guard lock(mutex_);
+  NamedArrays out;
+  for (const auto& entry : state_layout_.entries())
+    if (entry.name != optim::kFailedState) out.emplace(entry.name, read_array(*state_buffer_, entry.offset, entry.type));
+  out.emplace(kStepEntry, Array({}, std::vector<std::int32_t>{static_cast<std::int32_t>(steps_)}));
+  return out;
+}
+
+void Session::upload_optimizer_state(const NamedArrays& state) {
+  std::lock_guard lock(mutex_);
+  const NamedArrays now = optimizer_state();
+  for (const auto& [name, array] : now) {
+    const auto given = state.find(name);
+    if (given == state.end()) user_error("upload_optimizer_state: missing: {}", name);
+    if (given->second.dtype() != array.dtype() || given->second.shape() != array.shape())
+      user_error("upload_optimizer_state: '{}' is {}{}, the array is {}{}", name, tensorgrad::name(array.dtype()),
+                 array.shape().text(), tensorgrad::name(given->second.dtype()), given->second.shape().text());
+  }
+  for (const auto& [name, array] : state)
+    if (!now.count(name)) user_error("upload_optimizer_state: there is no state '{}'", name);
+  for (const auto& [name, array] : state) {
+    if (name == kStepEntry)
+      steps_ = array.ints()[0];
+    else
+      device_->upload(*state_buffer_, state_layout_.find(name)->offset,
+                      array.dtype() == DType::f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints()));
+  }
+}
+
+std::string Session::fingerprint() const {
+  std::lock_guard lock(mutex_);
+  Sha256 sha;
+  const NamedArrays values = download(Space::parameters);
+  for (const ParamRecord& p : params_) {
+    sha.update(std::as_bytes(std::span(p.name.c_str(), p.name.size() + 1)));
+    sha.update(std::as_bytes(values.at(p.name).floats()));
+  }
+  return sha.finish();
+}
+
+void Session::reset(std::optional<std::uint32_t> seed) {
+  std::lock_guard lock(mutex_);
+  if (seed) seed_ = *seed;
+  pending_.clear();
+  steps_ = 0;
+  initialise();
+  gradient_buffer_ = device_->allocate(param_layout_.elements());
+  state_buffer_ = device_->allocate(state_layout_.elements());
+}
+
+void Session::set_lr(Schedule lr) {
+  std::lock_guard lock(mutex_);
+  lr_ = std::move(lr);
+}
+
+double Session::next_lr() const {
+  std::lock_guard lock(mutex_);
+  return lr_.at(next_update());
+}
+
+std::int64_t Session::steps() const {
+  std::lock_guard lock(mutex_);
+  return steps_;
+}
+
+Counts Session::counts(const Program& program) const {
+  Counts out;
+  const schedule::Plan& plan = program.main->plan;
+  out.kernels = static_cast<std::int64_t>(program.main->kernels.size());
+  out.dispatches = program.main->loaded->dispatches();
+  out.arena_bytes = plan.bytes(Space::arena);
+  for (const ParamRecord& p : params_) {
+    out.param_bytes += 4 * p.shape.count();
+    if (program.training && !p.frozen) out.gradient_bytes += 4 * p.shape.count();
+  }
+  if (program.training)
+    for (const auto& entry : state_layout_.entries()) out.state_bytes += 4 * entry.type.shape.count();
+  for (const InputSpec& spec : program.specs) out.input_bytes += 4 * spec.shape.count();
+  return out;
+}
+
+std::string Session::show(const Program& program, std::string_view stage) const {
+  std::lock_guard lock(mutex_);
+  const schedule::Plan& plan = program.main->plan;
+  const auto stages = ProgramHandle::stages();
+  if (std::find(stages.begin(), stages.end(), stage) == stages.end())
+    user_error("show: there is no stage '{}': the stages are {}", stage, fmt::join(stages, ", "));
+  if (stage == "trace") return ir::print(program.stages.trace);
+  if (!program.training && (stage == "differentiate" || stage == "update"))
+    user_error("show: a forward program has no stage '{}'", stage);
+  if (stage == "differentiate") return ir::print(program.stages.differentiate);
+  if (stage == "update") return ir::print(program.stages.update);
+  if (stage == "simplify") return ir::print(program.stages.simplify);
+  if (stage == "plan") return plan.text();
+  std::string out;
+  if (stage == "fuse") {
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      out += fmt::format("group {}{}\n", s, plan.steps[s].copy ? " (copy)" : "");
+      for (const ir::NodeId id : plan.steps[s].group.nodes) out += "  " + ir::print_node(plan.graph, id) + "\n";
+    }
+    return out;
+  }
+  for (const ir::Kernel& kernel : program.main->kernels) out += kernel.text();
+  return out;
+}
+
+}  // namespace tensorgrad::detail

@@ -1,0 +1,144 @@
+// The public handles: they check that there is something behind them and pass the call on.
+#include <array>
+
+#include "compile/session.h"
+#include "support/fail.h"
+#include "support/text.h"
+
+namespace tensorgrad {
+
+using detail::Outcome;
+
+FeedValue::FeedValue(const Array& array) : dtype_(array.dtype()), shape_(array.shape()) {
+  if (dtype_ == DType::f32)
+    floats_ = array.floats();
+  else
+    ints_ = array.ints();
+}
+
+float Result::loss() const {
+  outcome_->check();
+  const auto found = outcome_->outputs.find(trace::kLossOutput);
+  if (found == outcome_->outputs.end()) user_error("loss: this was a run without a loss\n  hint: output()");
+  return found->second.floats()[0];
+}
+
+const Array& Result::output() const {
+  outcome_->check();
+  const auto& outputs = outcome_->outputs;
+  std::vector<std::string> names;
+  for (const auto& [name, array] : outputs)
+    if (name[0] != '$') names.push_back(name);
+  if (names.size() != 1) user_error("output: there are several outputs: {}\n  hint: result[\"{}\"]", join(names, ", "), names.front());
+  return outputs.at(names.front());
+}
+
+const Array& Result::operator[](std::string_view name) const {
+  outcome_->check();
+  const auto found = outcome_->outputs.find(std::string(name));
+  if (found != outcome_->outputs.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [own, array] : outcome_->outputs)
+    if (own[0] != '$') names.push_back(own);
+  user_error("output: there is no output '{}': the outputs are {}", name, join(names, ", "));
+}
+
+const NamedArrays& Result::captures() const {
+  outcome_->check();
+  if (!outcome_->with_captures)
+    user_error("captures: they were not asked for\n  hint: step(feed, {{.captures = true}}) or run(feed, {{.captures = true}})");
+  return outcome_->captures;
+}
+
+const Array& Result::capture(std::string_view name) const {
+  const NamedArrays& all = captures();
+  const auto found = all.find(std::string(name));
+  if (found != all.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [own, array] : all) names.push_back(own);
+  user_error("capture: there is no capture '{}': the captures are {}", name, names.empty() ? "none" : join(names, ", "));
+}
+
+float Result::grad_norm() const {
+  outcome_->check();
+  const auto found = outcome_->outputs.find(optim::kNormOutput);
+  if (found == outcome_->outputs.end())
+    user_error("grad_norm: the norm of the gradients is only known to steps that clip it\n  hint: .clip_grad_norm");
+  return found->second.floats()[0];
+}
+
+bool Result::finite() const {
+  outcome_->check();
+  return outcome_->finite;
+}
+
+void Result::wait() const { outcome_->check(); }
+
+detail::Session& ProgramHandle::session(const char* call) const {
+  if (!session_) user_error("{}: this program was moved from", call);
+  return *session_;
+}
+
+detail::Program& ProgramHandle::program(const char* call) const {
+  session(call);
+  return *program_;
+}
+
+void ProgramHandle::set_input(const std::string& name, const FeedValue& value) {
+  session("set_input").set_input(program("set_input"), name, value);
+}
+std::vector<ParamInfo> ProgramHandle::parameters() const { return session("parameters").parameters(); }
+NamedArrays ProgramHandle::download() const { return session("download").download(ir::Space::parameters); }
+void ProgramHandle::upload(const NamedArrays& values, Upload mode) { session("upload").upload(values, mode); }
+std::string ProgramHandle::fingerprint() const { return session("fingerprint").fingerprint(); }
+Counts ProgramHandle::counts() const { return session("counts").counts(program("counts")); }
+double ProgramHandle::compile_ms() const { return program("compile_ms").compile_ms; }
+std::string ProgramHandle::device() const { return session("device").device().name(); }
+int ProgramHandle::threads() const { return session("threads").device().threads(); }
+std::string ProgramHandle::show(std::string_view stage) const { return session("show").show(program("show"), stage); }
+
+std::span<const std::string_view> ProgramHandle::stages() {
+  static constexpr std::array<std::string_view, 7> kStages = {"trace", "differentiate", "update", "simplify",
+                                                              "fuse",  "plan",          "lower"};
+  return kStages;
+}
+
+Result TrainingHandle::step(const Feed& feed, const RunOptions& options) {
+  return Result(session("step").step(program("step"), feed, options));
+}
+NamedArrays TrainingHandle::gradients() const { return session("gradients").download(ir::Space::gradients); }
+NamedArrays TrainingHandle::optimizer_state() const { return session("optimizer_state").optimizer_state(); }
+void TrainingHandle::upload_optimizer_state(const NamedArrays& state) {
+  session("upload_optimizer_state").upload_optimizer_state(state);
+}
+void TrainingHandle::reset(std::optional<std::uint32_t> seed) { session("reset").reset(seed); }
+void TrainingHandle::set_lr(Schedule lr) { session("set_lr").set_lr(std::move(lr)); }
+double TrainingHandle::lr() const { return session("lr").next_lr(); }
+std::int64_t TrainingHandle::steps() const { return session("steps").steps(); }
+void TrainingHandle::wait() { session("wait").raise_pending(); }
+
+Result ForwardHandle::run(const Feed& feed, const RunOptions& options) {
+  return Result(session("run").run(program("run"), feed, options));
+}
+
+namespace detail {
+
+Compiled compile_training(const FoundParams& params, const TrainingOptions& options, const Trace& trace) {
+  auto session = std::make_shared<Session>(params, options.device, options.threads, options.seed);
+  auto program = session->build_training(options, trace);
+  return {session, program};
+}
+
+Compiled compile_forward(const FoundParams& params, const ForwardOptions& options, const Trace& trace) {
+  auto session = std::make_shared<Session>(params, options.device, options.threads, options.seed);
+  auto program = session->build_forward(options.inputs, false, trace);
+  return {session, program};
+}
+
+Compiled attach(const std::shared_ptr<Session>& session, const AttachOptions& options, const Trace& trace) {
+  return {session, session->build_forward(options.inputs, options.training, trace)};
+}
+
+}  // namespace detail
+
+}  // namespace tensorgrad

@@ -1,0 +1,92 @@
+#include "compile/initialise.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "support/fail.h"
+#include "support/threefry.h"
+
+namespace tensorgrad {
+
+namespace init {
+
+Init zeros() { return {}; }
+Init ones() { return {.kind = Init::Kind::ones, .values = {}}; }
+Init constant(float value) { return {.kind = Init::Kind::constant, .a = value, .values = {}}; }
+Init normal(float deviation, float mean) { return {.kind = Init::Kind::normal, .a = mean, .b = deviation, .values = {}}; }
+Init uniform(float low, float high) { return {.kind = Init::Kind::uniform, .a = low, .b = high, .values = {}}; }
+Init kaiming(float gain) { return {.kind = Init::Kind::normal, .b = gain, .scale_by_fan = true, .values = {}}; }
+Init kaiming_uniform(float gain) {
+  return {.kind = Init::Kind::uniform, .a = -gain, .b = gain, .scale_by_fan = true, .values = {}};
+}
+Init xavier(float gain) {
+  const float bound = gain * std::sqrt(3.0f);
+  return {.kind = Init::Kind::uniform, .a = -bound, .b = bound, .scale_by_fan = true, .both_fans = true, .values = {}};
+}
+Init literal(std::vector<float> values) { return {.kind = Init::Kind::literal, .values = std::move(values)}; }
+
+}  // namespace init
+
+namespace compile_stage {
+
+namespace {
+
+// Inputs and outputs of a weight: [in, out] for matrices, [out, in, k...] for convolutions.
+double fan_of(const Shape& shape, bool both) {
+  double in = 1, out = 1;
+  if (shape.rank() == 1) {
+    in = out = static_cast<double>(shape[0]);
+  } else if (shape.rank() == 2) {
+    in = static_cast<double>(shape[0]), out = static_cast<double>(shape[1]);
+  } else if (shape.rank() > 2) {
+    double window = 1;
+    for (int d = 2; d < shape.rank(); ++d) window *= static_cast<double>(shape[d]);
+    in = static_cast<double>(shape[1]) * window, out = static_cast<double>(shape[0]) * window;
+  }
+  return both ? (in + out) / 2 : in;
+}
+
+std::uint32_t name_hash(const std::string& name) {  // FNV-1a
+  std::uint32_t h = 2166136261u;
+  for (const char c : name) h = (h ^ static_cast<std::uint8_t>(c)) * 16777619u;
+  return h;
+}
+
+}  // namespace
+
+std::vector<float> initial_values(const Init& init, const Shape& shape, const std::string& name, std::uint32_t seed) {
+  const auto count = static_cast<std::size_t>(shape.count());
+  const double scale = init.scale_by_fan ? 1 / std::sqrt(std::max(1.0, fan_of(shape, init.both_fans))) : 1;
+  const double a = init.a * scale, b = init.b * scale;
+  const auto random = [&](std::size_t i) {
+    constexpr std::uint32_t kStream = 0x696e6974;  // "init"
+    return threefry(seed, kStream, name_hash(name), static_cast<std::uint32_t>(i));
+  };
+  std::vector<float> out(count, 0.0f);
+  switch (init.kind) {
+    case Init::Kind::zeros: break;
+    case Init::Kind::ones: out.assign(count, 1.0f); break;
+    case Init::Kind::constant: out.assign(count, init.a); break;
+    case Init::Kind::normal:
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto word = random(i);
+        const double u = 1.0 - static_cast<double>(unit_float(word[0])), v = static_cast<double>(unit_float(word[1]));
+        out[i] = static_cast<float>(a + b * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+      }
+      break;
+    case Init::Kind::uniform:
+      for (std::size_t i = 0; i < count; ++i)
+        out[i] = static_cast<float>(a + (b - a) * static_cast<double>(unit_float(random(i)[0])));
+      break;
+    case Init::Kind::literal:
+      if (init.values.size() != count)
+        user_error("init: {} is {} and needs {} numbers, the literal has {}", name, shape.text(), count, init.values.size());
+      out = init.values;
+      break;
+  }
+  return out;
+}
+
+}  // namespace compile_stage
+
+}  // namespace tensorgrad

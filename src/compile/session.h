@@ -1,0 +1,129 @@
+// Session: the parameters of a model on a device, and everything that programs over them share.
+// Program: one traced function, taken down the line from trace to run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "optim/update.h"
+#include "runtime/device.h"
+#include "schedule/plan.h"
+#include "tensorgrad/compile.h"
+#include "trace/trace.h"
+
+namespace tensorgrad::detail {
+
+// A graph compiled and loaded, with memory of its own for results and temporaries.
+struct Variant {
+  schedule::Plan plan;
+  std::vector<ir::Kernel> kernels;
+  std::unique_ptr<runtime::Loaded> loaded;
+  std::unique_ptr<runtime::Buffer> outputs, arena;
+};
+
+struct ParamRecord {
+  std::string name;
+  Shape shape;
+  Init init;
+  bool decay = false, frozen = false;
+};
+
+// The numbers of one step or run.
+struct Outcome {
+  NamedArrays outputs, captures;
+  bool with_captures = false;
+  bool finite = true;
+  std::string error;               // of a non-finite step under NonFinite::fail
+  std::weak_ptr<Session> session;  // to acknowledge the error
+  void check() const;
+};
+
+class Program {
+ public:
+  // The stages of the line that this program has, in order.
+  struct Stages {
+    ir::Graph trace, differentiate, update, simplify;
+    ir::Graph accumulate;  // of a step that only accumulates
+  };
+
+  bool training = false;
+  std::vector<InputSpec> specs;
+  Stages stages;
+  schedule::Layout inputs;
+  std::unique_ptr<runtime::Buffer> input_buffer;
+  std::unique_ptr<Variant> main, with_captures, accumulating, accumulating_captures;
+  double compile_ms = 0;
+  std::int64_t runs = 0;
+
+  struct Held {
+    std::vector<std::byte> bytes;
+    bool current = false;  // the input buffer holds them
+  };
+  std::map<std::string, Held> held;  // inputs set to stay
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(const FoundParams& params, const std::string& device, int threads, std::uint32_t seed);
+
+  std::shared_ptr<Program> build_training(const TrainingOptions& options, const Trace& trace);
+  std::shared_ptr<Program> build_forward(const std::vector<InputSpec>& inputs, bool training, const Trace& trace);
+
+  std::shared_ptr<Outcome> step(Program& program, const Feed& feed, const RunOptions& options);
+  std::shared_ptr<Outcome> run(Program& program, const Feed& feed, const RunOptions& options);
+  void set_input(Program& program, const std::string& name, const FeedValue& value);
+
+  std::vector<ParamInfo> parameters() const;
+  NamedArrays download(ir::Space space) const;
+  void upload(const NamedArrays& values, Upload mode);
+  NamedArrays optimizer_state() const;
+  void upload_optimizer_state(const NamedArrays& state);
+  std::string fingerprint() const;
+  void reset(std::optional<std::uint32_t> seed);
+  void set_lr(Schedule lr);
+  double next_lr() const;
+  std::int64_t steps() const;
+  Counts counts(const Program& program) const;
+  std::string show(const Program& program, std::string_view stage) const;
+  const runtime::Device& device() const { return *device_; }
+
+  // Raises the error of an earlier step, once.
+  void raise_pending();
+  void acknowledge();
+
+ private:
+  std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
+                                   const schedule::PlanOptions& options = {});
+  Variant& choose(Program& program, bool captures, bool accumulating);
+  void initialise();
+  void grow_state();
+  void check_feed(const Program& program, const Feed& feed) const;
+  void feed_inputs(Program& program, const Feed& feed);
+  void feed_scalar(Program& program, const char* name, float bits);
+  void submit(Program& program, Variant& variant);
+  std::shared_ptr<Outcome> collect(const Variant& variant, bool captures) const;
+  std::string diagnose(Program& program);
+  Array read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type) const;
+  runtime::Spaces spaces(Program& program, Variant& variant) const;
+  std::int64_t next_update() const { return steps_ / accumulate_ + 1; }
+
+  std::uint64_t id_;
+  std::shared_ptr<runtime::Device> device_;
+  std::vector<ParamRecord> params_;
+  std::map<std::string, std::string> aliases_;  // name of a tied field -> name of the parameter
+  schedule::Layout param_layout_, state_layout_;
+  std::unique_ptr<runtime::Buffer> param_buffer_, gradient_buffer_, state_buffer_;
+  std::int64_t state_capacity_ = 0;
+  std::uint32_t seed_ = 0;
+  std::int64_t steps_ = 0;
+  int accumulate_ = 1;
+  Schedule lr_ = 0.0;
+  NonFinite non_finite_ = NonFinite::ignore;
+  std::string pending_;  // error that nobody has seen yet
+  mutable std::recursive_mutex mutex_;
+};
+
+}  // namespace tensorgrad::detail

@@ -1,0 +1,64 @@
+// Graph: appending typed nodes, call sites, and who reads what.
+#include "ir/graph.h"
+
+#include <algorithm>
+
+#include "ir/check.h"
+#include "ir/primitive.h"
+#include "support/fail.h"
+
+namespace tensorgrad::ir {
+
+std::string Type::text() const { return name(dtype) + shape.text(); }
+
+NodeId Graph::append(const Primitive& op, std::vector<NodeId> inputs, Attrs attrs,
+                     std::int32_t site) {
+  if (const std::string fault = arity_fault(op, inputs.size()); !fault.empty())
+    internal_error("append: {} {}", op.name, fault);
+  if (attrs.index() != op.attrs)
+    internal_error("append: {} takes attributes of kind {}, not {}{}", op.name, op.attrs,
+                   attrs.index(), print(attrs));
+  std::vector<Type> types;
+  for (const NodeId input : inputs) {
+    if (input < 0 || input >= size())
+      internal_error("append: {} reads %{}, and the graph has {} nodes", op.name, input, size());
+    types.push_back((*this)[input].type);
+  }
+  Type type = op.type(types, attrs);
+  nodes.push_back({&op, std::move(inputs), std::move(attrs), std::move(type), site});
+  return size() - 1;
+}
+
+std::int32_t Graph::intern(const CallSite& site) {
+  // From the back: the ops of one line come one after the other.
+  const auto known = std::find(sites.rbegin(), sites.rend(), site);
+  if (known != sites.rend()) return static_cast<std::int32_t>(sites.rend() - known) - 1;
+  sites.push_back(site);
+  return static_cast<std::int32_t>(sites.size()) - 1;
+}
+
+NodeId Graph::find(Result::Kind kind, std::string_view name) const {
+  for (const Result& result : results)
+    if (result.kind == kind && result.name == name) return result.node;
+  return -1;
+}
+
+std::vector<int> use_counts(const Graph& graph) {
+  std::vector<int> counts(graph.nodes.size());
+  for (const Node& node : graph.nodes)
+    for (const NodeId input : node.inputs) ++counts[static_cast<std::size_t>(input)];
+  for (const Result& result : graph.results) ++counts[static_cast<std::size_t>(result.node)];
+  return counts;
+}
+
+std::vector<bool> live_nodes(const Graph& graph) {
+  std::vector<bool> live(graph.nodes.size());
+  for (const Result& result : graph.results) live[static_cast<std::size_t>(result.node)] = true;
+  for (std::size_t id = graph.nodes.size(); id-- > 0;) {
+    if (!live[id]) continue;
+    for (const NodeId input : graph.nodes[id].inputs) live[static_cast<std::size_t>(input)] = true;
+  }
+  return live;
+}
+
+}  // namespace tensorgrad::ir

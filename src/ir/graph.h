@@ -1,0 +1,99 @@
+// Graph: a program as typed ops over static shapes, in topological order. The meaning of an op is
+// its Primitive, a constexpr record defined in ops/; a Graph only points at it. Passes may assume
+// that every node's inputs come before it and that its type is what its record's rule says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/attrs.h"
+#include "tensorgrad/shape.h"
+
+namespace tensorgrad::ir {
+
+struct Primitive;
+
+using NodeId = std::int32_t;
+
+struct Type {
+  DType dtype = DType::f32;
+  Shape shape;
+
+  std::string text() const;  // "f32[32,784]"
+  friend bool operator==(const Type&, const Type&) = default;
+};
+
+// Where a node came from: the user's line, the module whose parameter it uses, and the composite
+// (softmax, cross_entropy, ...) that the user called, empty when the op was called itself.
+struct CallSite {
+  std::string file;
+  int line = 0;
+  std::string scope;
+  std::string composite;
+  friend bool operator==(const CallSite&, const CallSite&) = default;
+};
+
+struct Node {
+  const Primitive* op = nullptr;
+  std::vector<NodeId> inputs;
+  Attrs attrs;
+  Type type;
+  std::int32_t site = 0;  // into Graph::sites
+
+  template <class T>
+  const T& as() const { return std::get<T>(attrs); }
+};
+
+// What a run leaves behind. An update writes a parameter or state after everything was computed.
+struct Result {
+  enum class Kind : std::uint8_t { output, capture, gradient, update };
+  Kind kind = Kind::output;
+  std::string name;
+  NodeId node = -1;
+};
+
+struct Graph {
+  std::vector<Node> nodes;
+  std::vector<Result> results;
+  std::vector<CallSite> sites{CallSite{}};  // the first means "unknown"
+
+  const Node& operator[](NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
+  Node& operator[](NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
+  NodeId size() const { return static_cast<NodeId>(nodes.size()); }
+
+  // Appends a node whose type follows from its record; a broken rule throws BrokenRule.
+  NodeId append(const Primitive& op, std::vector<NodeId> inputs, Attrs attrs, std::int32_t site = 0);
+  // The number of a call site, the same for equal ones.
+  std::int32_t intern(const CallSite& site);
+  // The node of the result, or -1.
+  NodeId find(Result::Kind kind, std::string_view name) const;
+};
+
+// How often each node is read by other nodes and by results.
+std::vector<int> use_counts(const Graph& graph);
+
+// For each node whether a result needs it.
+std::vector<bool> live_nodes(const Graph& graph);
+
+// One line a node; parse(print(g)) gives g again.
+std::string print(const Graph& graph);
+std::string print_node(const Graph& graph, NodeId id);
+
+// Reads what print wrote. `find` gives the record of a name, null for none. Errors are UserErrors
+// with the line's number.
+using FindPrimitive = const Primitive* (*)(std::string_view name);
+Graph parse(std::string_view text, FindPrimitive find);
+
+// Throws InternalError when the graph breaks a rule: order, arity, attributes, types, results.
+void verify(const Graph& graph);
+
+// Depends on structure, types and attributes; not on call sites.
+std::uint64_t structural_hash(const Graph& graph);
+
+bool equal(const Attrs& a, const Attrs& b);
+std::uint64_t hash(const Attrs& attrs);
+std::string print(const Attrs& attrs);  // "{axis=1, start=2, length=3}", empty for none
+
+}  // namespace tensorgrad::ir

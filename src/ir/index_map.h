@@ -1,0 +1,86 @@
+// IndexMap: how the elements of a tensor are found in memory. Every view (reshape, permute,
+// broadcast, narrow, pad, flip, windows) is a map, and any chain of views is one map again, so
+// that views cost nothing and backends never see them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensorgrad/shape.h"
+
+namespace tensorgrad::ir {
+
+// An affine form of a position: sum(coef[d] * position[d]) + offset.
+struct Affine {
+  std::array<std::int64_t, kMaxRank> coef{};
+  std::int64_t offset = 0;
+  friend bool operator==(const Affine&, const Affine&) = default;
+};
+
+// Outside 0 <= form < extent the element is `fill` and memory is not touched.
+struct Guard {
+  Affine form;
+  std::int64_t extent = 0;
+  double fill = 0;
+  friend bool operator==(const Guard&, const Guard&) = default;
+};
+
+// One step of a map: from a position in `shape` to a number. Guards are tried in order; the first
+// that fails decides.
+struct Layer {
+  Shape shape;
+  Affine address;
+  std::vector<Guard> guards;
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+// Drops axes of size 1, then joins neighbours that all forms walk as one: the coarsest shape that
+// visits the same elements in the same order.
+Layer coarsen(const Layer& in);
+
+// The first layer takes a position in the tensor's shape. The last gives the element's place in
+// memory; each other one gives a row-major number in the shape of the next (a reshape that strides
+// cannot express).
+class IndexMap {
+ public:
+  static IndexMap contiguous(const Shape& shape);
+
+  const Shape& shape() const { return layers_.front().shape; }
+  const std::vector<Layer>& layers() const { return layers_; }
+
+  // One affine form and no guards.
+  bool is_strided() const { return layers_.size() == 1 && layers_[0].guards.empty(); }
+  // Row-major from the start of the memory.
+  bool is_contiguous() const;
+  std::int64_t stride(int axis) const { return layers_[0].address.coef[static_cast<std::size_t>(axis)]; }
+
+  IndexMap permute(const std::vector<int>& order) const;
+  IndexMap broadcast(const Shape& shape) const;
+  IndexMap narrow(int axis, std::int64_t start, std::int64_t length) const;
+  IndexMap flip(int axis) const;
+  IndexMap pad(int axis, std::int64_t before, std::int64_t after, double fill) const;
+  IndexMap windows(int axis, std::int64_t size, std::int64_t stride, std::int64_t dilation) const;
+  IndexMap reshape(const Shape& shape) const;
+  // Replaces position[axis] by position[axis] - distance * position[other].
+  IndexMap skew(int axis, int other, std::int64_t distance) const;
+
+  // Place of an element in memory; -1 when a guard fails, and then `fill` is set.
+  std::int64_t address(const std::int64_t* position, double& fill) const;
+  std::int64_t address_of_linear(std::int64_t linear, double& fill) const;
+
+  std::string text() const;
+
+  friend bool operator==(const IndexMap&, const IndexMap&) = default;
+
+ private:
+  // The address and all guards of the first layer.
+  template <class F>
+  void each_form(F f);
+  void drop_satisfied_guards();
+
+  std::vector<Layer> layers_;
+};
+
+}  // namespace tensorgrad::ir

@@ -1,0 +1,74 @@
+// Primitive: all that the compiler knows about one op, as one constexpr record. The records stand
+// in ops/; the type stands here because graphs point at it.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/index_map.h"
+#include "ir/scalar.h"
+#include "tensorgrad/tensor.h"
+
+namespace tensorgrad::ir {
+
+// What a gradient rule sees: the node's operands, its result, and the gradient of the result.
+struct GradientArgs {
+  std::vector<Tensor> in;
+  Tensor out;
+  Tensor g;
+  const Node& node;
+
+  template <class T>
+  const T& as() const { return node.as<T>(); }
+};
+
+// How a primitive is computed.
+enum class Core : std::uint8_t {
+  leaf,         // input, parameter, state: lives in memory before the run
+  constant,     // a number; iota: its own position
+  iota,
+  elementwise,  // `scalar` gives the value of one element
+  view,         // `view` gives the index map; nothing is computed
+  concat,
+  reduce,       // `combine` over some axes
+  arg_reduce,   // position of the first best element, by `combine` = max or min
+  scan,         // running `combine` along an axis
+  matmul,
+  gather,       // row of a table per id
+  take,         // element along an axis per id
+  segment_sum,  // adds rows of equal id, in order
+  scatter_add,  // adds elements along an axis, in order
+  fold,         // adds sliding windows back
+};
+
+struct Primitive {
+  std::string_view name;
+  Core core = Core::elementwise;
+  int arity = 1;            // -1: any number, at least one
+  std::size_t attrs = 0;    // which alternative of Attrs
+  Type (*type)(std::span<const Type> in, const Attrs& attrs) = nullptr;
+
+  // elementwise: one element of the result from one element of each operand
+  Reg (*scalar)(ScalarProgram& p, std::span<const Reg> in, const Attrs& attrs) = nullptr;
+  // view: from the map of the operand to the map of the result
+  IndexMap (*view)(const IndexMap& in, const Attrs& attrs) = nullptr;
+  // reduce, arg_reduce, scan
+  Combine combine = Combine::none;
+
+  // The gradient of each operand, written with ops; an invalid Tensor for none. Null when the
+  // op has no gradient at all.
+  std::vector<Tensor> (*gradient)(const GradientArgs& d) = nullptr;
+};
+
+// The alternative of Attrs that holds T.
+template <class T, std::size_t I = 0>
+constexpr std::size_t attrs_index() {
+  if constexpr (std::is_same_v<std::variant_alternative_t<I, Attrs>, T>)
+    return I;
+  else
+    return attrs_index<T, I + 1>();
+}
+
+}  // namespace tensorgrad::ir

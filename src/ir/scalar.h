@@ -1,0 +1,77 @@
+// ScalarProgram: what happens to one element, in SSA form. Elementwise ops write their value with
+// it; a Kernel runs one over its iteration space. All values are four bytes wide: f32, i32, or a
+// bool stored as 0 or 1.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensorgrad/shape.h"
+
+namespace tensorgrad::ir {
+
+using Reg = std::int32_t;
+
+enum class ScalarOp : std::uint8_t {
+  load,      // element of load `slot`
+  gather,    // element of load `slot`, moved by a * stride; a must be in 0 .. extent-1
+  constant,
+  add, sub, mul, div, minimum, maximum, pow,
+  neg, abs, sign, sqrt, exp, expm1, log, log1p, sin, cos, tanh, erf,
+  less, less_equal, equal,
+  logical_and, logical_or, logical_not,
+  select,    // a ? b : c
+  to_f32, to_i32, to_bool,
+  is_finite,
+  random,       // uniform in [0, 1): threefry of key (a, b), counter (site, c)
+  check_index,  // a itself; it is an error unless in 0 .. extent-1
+};
+
+const char* name(ScalarOp op);
+
+struct Instr {
+  ScalarOp op = ScalarOp::constant;
+  DType dtype = DType::f32;
+  Reg a = -1, b = -1, c = -1;
+  double value = 0;         // constant
+  int slot = 0;             // load, gather
+  std::int64_t extent = 0;  // gather, check_index
+  std::int64_t stride = 0;  // gather
+  std::uint32_t site = 0;   // random
+};
+
+// How a reduction joins two values.
+enum class Combine : std::uint8_t { none, add, mul, max, min };
+
+const char* name(Combine combine);
+double identity(Combine combine, DType dtype);
+
+struct ScalarProgram {
+  std::vector<Instr> code;
+
+  DType dtype(Reg r) const { return code[static_cast<std::size_t>(r)].dtype; }
+
+  Reg push(Instr instr) {
+    code.push_back(instr);
+    return static_cast<Reg>(code.size()) - 1;
+  }
+  Reg load(int slot, DType dtype) { return push({.op = ScalarOp::load, .dtype = dtype, .slot = slot}); }
+  Reg constant(double value, DType dtype = DType::f32) {
+    return push({.op = ScalarOp::constant, .dtype = dtype, .value = value});
+  }
+  // Same type in and out.
+  Reg unary(ScalarOp op, Reg a) { return push({.op = op, .dtype = dtype(a), .a = a}); }
+  Reg binary(ScalarOp op, Reg a, Reg b) { return push({.op = op, .dtype = dtype(a), .a = a, .b = b}); }
+  Reg compare(ScalarOp op, Reg a, Reg b) {
+    return push({.op = op, .dtype = DType::boolean, .a = a, .b = b});
+  }
+  Reg select(Reg condition, Reg a, Reg b) {
+    return push({.op = ScalarOp::select, .dtype = dtype(a), .a = condition, .b = a, .c = b});
+  }
+  Reg convert(Reg a, DType to);
+
+  std::string text() const;
+};
+
+}  // namespace tensorgrad::ir

@@ -1,0 +1,35 @@
+// The words and characters of a Graph's text form, shared by the printer and the parser.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace tensorgrad::ir {
+
+// By Result::Kind.
+inline constexpr std::array<std::string_view, 4> kResultWords = {"output", "capture", "gradient",
+                                                                 "update"};
+
+// The NaN that is written as plain "nan"; any other is written with its bits.
+inline constexpr std::uint64_t kPlainNan = 0x7ff8000000000000u;
+
+// Names of ops, attributes and types.
+constexpr bool is_word_char(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// What may stand without quotes in a call site: files, scopes, composites.
+constexpr bool is_bare_char(char c) {
+  return is_word_char(c) || c == '.' || c == '/' || c == '-' || c == '+' || c == '~';
+}
+
+// In double quotes, with \" \\ \n \t \r and \xHH for other control characters.
+std::string quote(std::string_view text);
+
+std::string print(const Result& result);  // update "l1.W" = %12
+
+}  // namespace tensorgrad::ir

@@ -1,0 +1,90 @@
+// The rules of a well-formed Graph: order, arity, attributes, types, names, results.
+#include <vector>
+
+#include "ir/check.h"
+#include "ir/primitive.h"
+#include "ir/syntax.h"
+#include "support/fail.h"
+
+namespace tensorgrad::ir {
+
+std::string arity_fault(const Primitive& op, std::size_t operands) {
+  if (op.arity < 0) return operands > 0 ? "" : "takes at least one operand";
+  if (operands == static_cast<std::size_t>(op.arity)) return "";
+  return fmt::format("takes {} operand{}, not {}", op.arity, op.arity == 1 ? "" : "s", operands);
+}
+
+std::string Checker::node(NodeId id) {
+  const Node& node = graph_[id];
+  if (!node.op || !node.op->type) return "the node has no op, or one without a type rule";
+  if (const std::string fault = arity_fault(*node.op, node.inputs.size()); !fault.empty())
+    return fmt::format("{} {}", node.op->name, fault);
+  std::vector<Type> types;
+  for (const NodeId input : node.inputs) {
+    if (input < 0 || input >= id)
+      return fmt::format("{} reads %{}, which does not come before it", node.op->name, input);
+    types.push_back(graph_[input].type);
+  }
+  if (node.attrs.index() != node.op->attrs)
+    return fmt::format("{} takes attributes of kind {}, not {}", node.op->name, node.op->attrs,
+                       node.attrs.index());
+  if (node.site < 0 || static_cast<std::size_t>(node.site) >= graph_.sites.size())
+    return fmt::format("call site {} does not exist: there are {}", node.site, graph_.sites.size());
+  try {
+    const Type rule = node.op->type(types, node.attrs);
+    if (node.type != rule)
+      return fmt::format("the type is {}, and by {}'s rule {}", node.type.text(), node.op->name,
+                         rule.text());
+    for (const std::int64_t size : rule.shape)  // set through Shape's [], which does not check
+      if (size < 0) return fmt::format("{}: a size is negative: {}", node.op->name, rule.text());
+  } catch (const BrokenRule& broken) {
+    return fmt::format("{}: {}", node.op->name, broken.rule);
+  } catch (const Error& error) {
+    return fmt::format("{}: {}", node.op->name, error.what());
+  }
+  return node.op->core == Core::leaf ? leaf(node, id) : "";
+}
+
+std::string Checker::leaf(const Node& node, NodeId id) {
+  const auto* attrs = std::get_if<LeafAttrs>(&node.attrs);
+  if (!attrs) return "a leaf has no name";
+  const auto [first, is_new] = leaves_.try_emplace({std::string(node.op->name), attrs->name}, id);
+  if (is_new) return "";
+  return fmt::format("{} \"{}\" stands twice: %{} and %{}", node.op->name, attrs->name,
+                     first->second, id);
+}
+
+std::string Checker::result(const Result& result) {
+  if (result.node < 0 || result.node >= graph_.size())
+    return fmt::format("%{} does not exist", result.node);
+  if (!results_.emplace(result.kind, result.name).second)
+    return "there are two of that kind and name";
+  return result.kind == Result::Kind::update ? update(result) : "";
+}
+
+std::string Checker::update(const Result& result) const {
+  const auto parameter = leaves_.find({"parameter", result.name});
+  const auto state = leaves_.find({"state", result.name});
+  if (parameter == leaves_.end() && state == leaves_.end())
+    return "no parameter and no state has that name";
+  if (parameter != leaves_.end() && state != leaves_.end())
+    return "both a parameter and a state have that name";
+  const NodeId target = (parameter != leaves_.end() ? parameter : state)->second;
+  const Type& old = graph_[target].type;
+  const Type& type = graph_[result.node].type;
+  if (type == old) return "";
+  return fmt::format("%{} is {}, and the updated %{} is {}", result.node, type.text(), target,
+                     old.text());
+}
+
+void verify(const Graph& graph) {
+  Checker checker(graph);
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (const std::string fault = checker.node(id); !fault.empty())
+      internal_error("verify: {}\n  {}", fault, print_node(graph, id));
+  for (const Result& result : graph.results)
+    if (const std::string fault = checker.result(result); !fault.empty())
+      internal_error("verify: {}\n  {}", fault, print(result));
+}
+
+}  // namespace tensorgrad::ir

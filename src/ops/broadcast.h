@@ -1,0 +1,12 @@
+// Two operands brought to one type and one shape.
+#pragma once
+
+#include <utility>
+
+#include "ops/builder.h"
+
+namespace tensorgrad::ops {
+
+std::pair<Tensor, Tensor> promoted(const Call& call, const Operand& a, const Operand& b);
+
+}  // namespace tensorgrad::ops

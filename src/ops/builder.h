@@ -1,0 +1,140 @@
+// Builder: the graph that ops append to while a trace, a gradient or an optimizer is written down.
+// Call: one op call, which knows the user's line and turns a broken rule into a good message.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/primitive.h"
+#include "support/fail.h"
+#include "tensorgrad/param.h"
+#include "tensorgrad/tensor.h"
+
+namespace tensorgrad {
+
+struct TensorAccess {
+  static Tensor make(std::uint64_t trace, ir::NodeId node, const ir::Type& type);
+  static std::uint64_t trace(const Tensor& t) { return t.trace_; }
+  static ir::NodeId node(const Tensor& t) { return t.node_; }
+  static const Tensor& tensor(const Operand& o) { return o.tensor_; }
+  static const Param* param(const Operand& o) { return o.param_; }
+  static bool is_scalar(const Operand& o) { return o.is_scalar_; }
+  static double scalar(const Operand& o) { return o.scalar_; }
+  static DType scalar_dtype(const Operand& o) { return o.scalar_dtype_; }
+};
+
+struct ParamAccess {
+  static void bind(Param& p, std::string name, std::uint64_t model, int index) {
+    p.name_ = std::move(name), p.model_ = model, p.index_ = index;
+  }
+  static std::uint64_t model(const Param& p) { return p.model_; }
+  static int index(const Param& p) { return p.index_; }
+  static const void* tie(const Param& p) { return p.tie_.get(); }
+};
+
+}  // namespace tensorgrad
+
+namespace tensorgrad::ops {
+
+class Builder {
+ public:
+  // `training` decides whether dropout drops. `model` is the model whose parameters may be used.
+  explicit Builder(ir::Graph graph = {}, bool training = true, std::uint64_t model = 0);
+
+  ir::Graph graph;
+
+  std::uint64_t id() const { return id_; }
+  bool training() const { return training_; }
+
+  Tensor tensor(ir::NodeId node) const { return TensorAccess::make(id_, node, graph[node].type); }
+  // The leaf of that kind ("input", "parameter", "state") and name; made at its first use.
+  Tensor leaf(std::string_view kind, const std::string& name, const ir::Type& type);
+  Tensor parameter(const Param& param, const class Call& call);
+  // The i32 scalars that key random numbers; fed by the runtime at each step.
+  Tensor seed() { return leaf("input", kSeedInput, {DType::i32, {}}); }
+  Tensor step() { return leaf("input", kStepInput, {DType::i32, {}}); }
+  std::int64_t next_random_site() { return random_sites_++; }
+
+  // Set while gradients are written: new nodes belong to this call site of the forward pass.
+  std::int32_t forced_site = -1;
+
+  static constexpr const char* kSeedInput = "$seed";
+  static constexpr const char* kStepInput = "$step";
+  static constexpr const char* kRateInput = "$rate";
+
+ private:
+  std::uint64_t id_;
+  bool training_;
+  std::uint64_t model_;
+  std::int64_t random_sites_ = 0;
+};
+
+// Makes a builder the one that ops on this thread append to.
+class BuildScope {
+ public:
+  explicit BuildScope(Builder& builder);
+  ~BuildScope();
+  BuildScope(const BuildScope&) = delete;
+  BuildScope& operator=(const BuildScope&) = delete;
+
+ private:
+  Builder* before_;
+};
+
+// The current builder of this thread, or null.
+Builder* current_builder();
+
+// One op call on the stack of the calling thread. Composites open one too, so that everything
+// inside keeps the line of the outermost call, the user's.
+class Call {
+ public:
+  Call(std::string_view name, Site site);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  Builder& builder() const { return *builder_; }
+  std::string_view name() const { return name_; }
+
+  // The operand as a tensor of this trace. A number becomes a constant of `scalar_dtype`.
+  Tensor tensor(const Operand& operand, DType scalar_dtype) const;
+  // The same for operands that must not be numbers of integer kind by accident: f32.
+  Tensor tensor(const Operand& operand) const { return tensor(operand, DType::f32); }
+  Tensor constant(double value, DType dtype) const;
+
+  Tensor emit(const ir::Primitive& op, const std::vector<Tensor>& in, ir::Attrs attrs = {}) const;
+
+  // An axis counted from 0; `extra` allows positions behind the last axis (stack).
+  int axis(const Tensor& x, int axis, int extra = 0) const;
+  // Ascending axes counted from 0; all of them when none is given.
+  std::vector<int> axes(const Tensor& x, const Axes& axes) const;
+  void require_f32(std::string_view label, const Tensor& x) const;
+  void require_i32(std::string_view label, const Tensor& x) const;
+
+  template <class... Args>
+  [[noreturn]] void fail(std::string hint, fmt::format_string<Args...> format, Args&&... args) const {
+    fail_text(fmt::format(format, std::forward<Args>(args)...), hint);
+  }
+  // "x is l1.W f32[1,64]"; the name only when x is an input or a parameter.
+  std::string describe(std::string_view label, const Tensor& x) const;
+
+ private:
+  [[noreturn]] void fail_text(const std::string& rule, const std::string& hint) const;
+  const Call& outermost() const;
+
+  std::string_view name_;
+  Site site_;
+  Call* parent_;
+  Builder* builder_;
+  mutable std::string scope_;  // module of the last parameter used
+};
+
+// The wider of two types: bool, i32, f32.
+DType promote(DType a, DType b);
+// Right-aligned broadcasting of shapes; fails the call when they do not fit.
+Shape broadcast_shapes(const Call& call, const std::vector<Tensor>& tensors);
+
+}  // namespace tensorgrad::ops

@@ -1,0 +1,202 @@
+// Composites of machine learning: plain functions over tensors. They need no gradient and no
+// kernel of their own.
+#include <cmath>
+#include <limits>
+
+#include "ops/builder.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad {
+
+using namespace ops;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+Tensor reduced(const Tensor& t, Reduction reduction) {
+  switch (reduction) {
+    case Reduction::mean: return mean(t);
+    case Reduction::sum: return sum(t);
+    case Reduction::none: return t;
+  }
+  return t;
+}
+
+// true where column <= row, [T, S]; with S > T the last rows see everything
+Tensor causal_mask(std::int64_t T, std::int64_t S) {
+  return unsqueeze(arange(S), 0) <= unsqueeze(arange(T), 1) + (S - T);
+}
+
+}  // namespace
+
+Tensor softmax(Operand x, int axis) {
+  Call call("softmax", x.site());
+  const Tensor t = call.tensor(x);
+  call.require_f32("x", t);
+  const int at = call.axis(t, axis);
+  const Tensor e = exp(t - stop_gradient(max(t, at, true)));
+  return e / sum(e, at, true);
+}
+
+Tensor log_softmax(Operand x, int axis) {
+  Call call("log_softmax", x.site());
+  const Tensor t = call.tensor(x);
+  call.require_f32("x", t);
+  const int at = call.axis(t, axis);
+  const Tensor shifted = t - stop_gradient(max(t, at, true));
+  return shifted - log(sum(exp(shifted), at, true));
+}
+
+Tensor softmax_causal(Operand x) {
+  Call call("softmax_causal", x.site());
+  const Tensor t = call.tensor(x);
+  if (t.rank() < 2 || t.size(-1) != t.size(-2))
+    call.fail("", "needs square scores [..., T, T]: {}", call.describe("x", t));
+  return softmax(where(causal_mask(t.size(-2), t.size(-1)), t, -kInfinity), -1);
+}
+
+Tensor attention(Operand query, Operand key, Operand value, AttentionOptions options) {
+  Call call("attention", query.site());
+  const Tensor q = call.tensor(query), k = call.tensor(key), v = call.tensor(value);
+  const auto shapes = [&] {
+    return fmt::format("{}, {}, {}", call.describe("q", q), call.describe("k", k), call.describe("v", v));
+  };
+  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || k.size(0) != q.size(0) || v.size(0) != q.size(0) ||
+      k.size(3) != q.size(3) || v.size(1) != k.size(1) || v.size(2) != k.size(2))
+    call.fail("", "needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, D]: {}", shapes());
+  const std::int64_t B = q.size(0), H = q.size(1), T = q.size(2), D = q.size(3), G = k.size(1), S = k.size(2);
+  if (G == 0 || H % G != 0) call.fail("", "the heads of k divide those of q: {}", shapes());
+  if (options.causal && S < T)
+    call.fail("", "causal attention needs at least as many keys as queries: {}", shapes());
+  const float scale = options.scale.value_or(1 / std::sqrt(static_cast<float>(D)));
+  // Grouped queries: the H/G heads of a group are more rows of the same product.
+  const Tensor rows = reshape(q * scale, {B, G, H / G * T, D});
+  Tensor scores = reshape(matmul(rows, swap_axes(k, -1, -2)), {B, G, H / G, T, S});
+  if (options.causal) scores = where(causal_mask(T, S), scores, -kInfinity);
+  const Tensor weights = reshape(softmax(scores, -1), {B, G, H / G * T, S});
+  return reshape(matmul(weights, v), {B, H, T, v.size(3)});
+}
+
+Tensor layer_norm(Operand x, Operand gain, Operand bias, float eps) {
+  Call call("layer_norm", x.site());
+  const Tensor t = call.tensor(x);
+  call.require_f32("x", t);
+  if (t.rank() < 1) call.fail("", "needs at least one axis: {}", call.describe("x", t));
+  const Tensor g = call.tensor(gain), b = call.tensor(bias);
+  for (const Tensor& p : {g, b})
+    if (p.shape() != Shape{t.size(-1)})
+      call.fail("", "gain and bias have the size of the last axis: {}, {}", call.describe("x", t),
+                call.describe("gain or bias", p));
+  const Tensor centered = t - mean(t, -1, true);
+  return centered * rsqrt(mean(centered * centered, -1, true) + eps) * g + b;
+}
+
+Tensor rms_norm(Operand x, Operand gain, float eps) {
+  Call call("rms_norm", x.site());
+  const Tensor t = call.tensor(x);
+  call.require_f32("x", t);
+  if (t.rank() < 1) call.fail("", "needs at least one axis: {}", call.describe("x", t));
+  const Tensor g = call.tensor(gain);
+  if (g.shape() != Shape{t.size(-1)})
+    call.fail("", "the gain has the size of the last axis: {}, {}", call.describe("x", t), call.describe("gain", g));
+  return t * rsqrt(mean(t * t, -1, true) + eps) * g;
+}
+
+Tensor cross_entropy(Operand logits, Operand targets, CrossEntropyOptions options) {
+  Call call("cross_entropy", logits.site());
+  const Tensor x = call.tensor(logits);
+  call.require_f32("logits", x);
+  if (x.rank() < 1) call.fail("", "needs logits [..., V]: {}", call.describe("logits", x));
+  return nll_loss(log_softmax(x, -1), targets, options);
+}
+
+Tensor nll_loss(Operand log_probs, Operand targets, CrossEntropyOptions options) {
+  Call call("nll_loss", log_probs.site());
+  const Tensor x = call.tensor(log_probs), y = call.tensor(targets, i32);
+  call.require_f32("log_probs", x);
+  call.require_i32("targets", y);
+  Shape rows = x.shape();
+  if (rows.rank() > 0) rows.erase(-1);
+  if (x.rank() < 1 || rows != y.shape())
+    call.fail("", "needs classes [..., V] and targets [...]: {}, {}", call.describe("log_probs", x),
+              call.describe("targets", y));
+  const float smoothing = options.label_smoothing;
+  if (!(smoothing >= 0 && smoothing <= 1)) call.fail("", "label_smoothing is between 0 and 1: {}", smoothing);
+
+  Tensor counts, ids = y;
+  if (options.ignore_index) {
+    counts = not_equal(y, *options.ignore_index);
+    ids = where(counts, y, 0);
+  }
+  Tensor loss = -squeeze(take_along_axis(x, unsqueeze(ids, -1), -1), -1);
+  if (smoothing > 0) loss = loss * (1 - smoothing) - mean(x, -1) * smoothing;
+  if (!counts.valid()) return reduced(loss, options.reduction);
+  loss = where(counts, loss, 0.0f);
+  if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
+  return sum(loss) / sum(cast(counts, f32));
+}
+
+Tensor mse_loss(Operand prediction, Operand target, Reduction reduction) {
+  Call call("mse_loss", prediction.site());
+  return reduced(square(prediction - target), reduction);
+}
+
+// max(x, 0) - x y + log(1 + exp(-|x|))
+Tensor bce_with_logits(Operand logits, Operand target, Reduction reduction) {
+  Call call("bce_with_logits", logits.site());
+  const Tensor x = call.tensor(logits), y = call.tensor(target);
+  return reduced(softplus(x) - x * y, reduction);
+}
+
+Tensor huber_loss(Operand prediction, Operand target, float delta, Reduction reduction) {
+  Call call("huber_loss", prediction.site());
+  if (!(delta > 0)) call.fail("", "delta is positive: {}", delta);
+  const Tensor error = prediction - target, size = abs(error);
+  return reduced(where(size <= delta, error * error * 0.5f, (size - delta * 0.5f) * delta), reduction);
+}
+
+Tensor kl_div(Operand input, Operand target, Reduction reduction) {
+  Call call("kl_div", input.site());
+  const Tensor x = call.tensor(input), y = call.tensor(target);
+  // 0 log 0 is 0; the inner choice keeps log away from 0, so that its gradient is no NaN.
+  const Tensor positive = y > 0.0f;
+  const Tensor entropy = where(positive, y * log(where(positive, y, 1.0f)), 0.0f);
+  return reduced(entropy - y * x, reduction);
+}
+
+Tensor rope(Operand x, float base, std::int64_t offset) {
+  Call call("rope", x.site());
+  return rope(x, base, call.constant(static_cast<double>(offset), i32));
+}
+
+// (a, b) -> (a cos - b sin, a sin + b cos) for the halves a and b of the last axis
+Tensor rope(Operand x, float base, const Tensor& offset) {
+  Call call("rope", x.site());
+  const Tensor t = call.tensor(x);
+  call.require_f32("x", t);
+  if (t.rank() < 2 || t.size(-1) % 2 != 0)
+    call.fail("", "needs [..., T, D] with an even D: {}", call.describe("x", t));
+  const std::int64_t T = t.size(-2), half = t.size(-1) / 2;
+  const double rate = -std::log(static_cast<double>(base)) / static_cast<double>(half);
+  const Tensor frequency = exp(cast(arange(half), f32) * rate);
+  const Tensor position = cast(arange(T) + offset, f32);
+  const Tensor angle = unsqueeze(position, 1) * frequency;  // [T, D/2]
+  const Tensor c = cos(angle), s = sin(angle);
+  const Tensor a = narrow(t, -1, 0, half), b = narrow(t, -1, half, half);
+  return concat({a * c - b * s, a * s + b * c}, -1);
+}
+
+Tensor capture(std::string_view name, Operand x) {
+  Call call("capture", x.site());
+  const Tensor t = call.tensor(x);
+  ir::Graph& graph = call.builder().graph;
+  if (name.empty()) call.fail("", "needs a name");
+  if (graph.find(ir::Result::Kind::capture, name) >= 0)
+    call.fail("give each capture a name of its own, for example with the layer's number",
+              "the name '{}' is taken", name);
+  graph.results.push_back({ir::Result::Kind::capture, std::string(name), TensorAccess::node(t)});
+  return t;
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,110 @@
+// Leaves: what is in memory before a run, and numbers. The builders zeros, full, arange, ... stand
+// here because they are leaves with views on top.
+#include "ops/builder.h"
+#include "ops/table.h"
+#include "tensorgrad/ops.h"
+
+namespace tensorgrad::ops {
+
+namespace {
+
+using ir::Attrs;
+using ir::Core;
+using ir::Primitive;
+using ir::Type;
+
+constexpr Primitive leaf(std::string_view name) {
+  return {.name = name, .core = Core::leaf, .arity = 0, .attrs = ir::attrs_index<ir::LeafAttrs>(),
+          .type = [](std::span<const Type>, const Attrs& attrs) {
+            const auto& a = std::get<ir::LeafAttrs>(attrs);
+            return Type{a.dtype, a.shape};
+          }};
+}
+
+constexpr Primitive kInput = leaf("input");
+constexpr Primitive kParameter = leaf("parameter");
+constexpr Primitive kState = leaf("state");
+
+constexpr Primitive kConstant = {
+    .name = "constant", .core = Core::constant, .arity = 0,
+    .attrs = ir::attrs_index<ir::ConstantAttrs>(),
+    .type = [](std::span<const Type>, const Attrs& attrs) {
+      return Type{std::get<ir::ConstantAttrs>(attrs).dtype, {}};
+    }};
+
+constexpr Primitive kIota = {
+    .name = "iota", .core = Core::iota, .arity = 0, .attrs = ir::attrs_index<ir::IotaAttrs>(),
+    .type = [](std::span<const Type>, const Attrs& attrs) {
+      return Type{DType::i32, {std::get<ir::IotaAttrs>(attrs).size}};
+    }};
+
+constexpr const Primitive* kFamily[] = {&kInput, &kParameter, &kState, &kConstant, &kIota};
+
+}  // namespace
+
+std::span<const Primitive* const> leaf_family() { return kFamily; }
+
+}  // namespace tensorgrad::ops
+
+namespace tensorgrad {
+
+using ops::Call;
+
+Tensor full(const Shape& shape, double value, DType dtype, Site site) {
+  Call call("full", site);
+  return broadcast_to(call.constant(value, dtype), shape);
+}
+
+Tensor zeros(const Shape& shape, DType dtype, Site site) {
+  Call call("zeros", site);
+  return full(shape, 0, dtype);
+}
+
+Tensor ones(const Shape& shape, DType dtype, Site site) {
+  Call call("ones", site);
+  return full(shape, 1, dtype);
+}
+
+Tensor arange(std::int64_t n, Site site) {
+  Call call("arange", site);
+  if (n < 0) call.fail("", "the number of elements is not negative: {}", n);
+  return call.emit(ops::kIota, {}, ir::IotaAttrs{n});
+}
+
+Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, Site site) {
+  Call call("arange", site);
+  if (step == 0) call.fail("", "the step is not zero");
+  const std::int64_t n = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
+  Tensor t = arange(n < 0 ? 0 : n);
+  if (step != 1) t = t * step;
+  return start == 0 ? t : t + start;
+}
+
+Tensor linspace(double start, double stop, std::int64_t n, Site site) {
+  Call call("linspace", site);
+  if (n < 1) call.fail("", "needs at least one point: {}", n);
+  const double step = n > 1 ? (stop - start) / static_cast<double>(n - 1) : 0;
+  const Tensor i = arange(n);
+  const Tensor up = start + cast(i, f32) * step;
+  if (n == 1) return up;
+  // The second half counts down from `stop`, so that both ends are exact.
+  const Tensor down = stop - cast((n - 1) - i, f32) * step;
+  return where(i < (n + 1) / 2, up, down);
+}
+
+Tensor eye(std::int64_t n, Site site) {
+  Call call("eye", site);
+  const Tensor i = arange(n);
+  return cast(equal(unsqueeze(i, 1), unsqueeze(i, 0)), f32);
+}
+
+Tensor tril(Operand x, std::int64_t diagonal) {
+  Call call("tril", x.site());
+  const Tensor t = call.tensor(x);
+  if (t.rank() < 2) call.fail("", "needs at least two axes: {}", call.describe("x", t));
+  const Tensor row = unsqueeze(arange(t.size(-2)), 1), column = unsqueeze(arange(t.size(-1)), 0);
+  const Tensor zero = call.constant(0, t.dtype());
+  return where(column <= row + diagonal, t, zero);
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,30 @@
+#include "ops/table.h"
+
+#include <array>
+#include <unordered_map>
+
+namespace tensorgrad::ops {
+
+std::span<const Family> families() {
+  static const std::array all{
+      Family{"leaf", leaf_family()},         Family{"elementwise", elementwise_family()},
+      Family{"compare", compare_family()},   Family{"movement", movement_family()},
+      Family{"reduce", reduce_family()},     Family{"matmul", matmul_family()},
+      Family{"gather", gather_family()},     Family{"window", window_family()},
+      Family{"random", random_family()},
+  };
+  return all;
+}
+
+const ir::Primitive* find_primitive(std::string_view name) {
+  static const auto by_name = [] {
+    std::unordered_map<std::string_view, const ir::Primitive*> map;
+    for (const Family& family : families())
+      for (const ir::Primitive* op : family.primitives) map.emplace(op->name, op);
+    return map;
+  }();
+  const auto found = by_name.find(name);
+  return found == by_name.end() ? nullptr : found->second;
+}
+
+}  // namespace tensorgrad::ops

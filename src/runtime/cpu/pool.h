@@ -1,0 +1,46 @@
+// Pool: persistent threads that share out numbered tasks.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "codegen/cpu/compiled.h"
+
+namespace tensorgrad::cpu {
+
+class Pool : public Executor {
+ public:
+  // The calling thread works too, so `threads` - 1 are started.
+  explicit Pool(int threads);
+  ~Pool() override;
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  void run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) override;
+
+ private:
+  void work();
+  void take_tasks();
+
+  std::vector<std::thread> workers_;
+  std::mutex busy_;  // one run at a time; others work alone
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::uint64_t round_ = 0;
+  int working_ = 0;
+  bool stop_ = false;
+  const std::function<void(std::int64_t)>* task_ = nullptr;
+  std::int64_t tasks_ = 0;
+  std::atomic<std::int64_t> next_{0};
+  std::exception_ptr error_;
+  std::int64_t error_task_ = 0;
+};
+
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,52 @@
+// Stage `plan`: Graph -> Plan. Every group gets its place in the order and every tensor its place
+// in memory. Tensors of a run share the arena where their lifetimes do not meet; results and
+// updates are computed straight into the memory that keeps them.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/kernel.h"
+#include "schedule/fuse.h"
+#include "schedule/layout.h"
+
+namespace tensorgrad::schedule {
+
+struct PlanOptions {
+  FuseOptions fuse;
+  bool keep_all = false;  // no memory is used twice: every group's result can be looked at
+};
+
+struct Step {
+  Group group;
+  ir::Place place;   // where the root's result goes
+  bool copy = false; // the root is in memory already and is copied there
+  int last_use = 0;  // the last step that reads it; the number of steps if it outlives the run
+};
+
+struct Plan {
+  ir::Graph graph;
+  std::vector<Step> steps;
+  std::vector<std::optional<ir::Place>> places;  // of each node that lies in memory
+  std::vector<ir::Place> results;                // of each result of the graph
+  Layout outputs;                                // results of kind output and capture
+  std::array<std::int64_t, ir::kSpaces> elements{};  // of each space, as far as this plan knows
+
+  std::int64_t bytes(ir::Space space) const { return 4 * elements[static_cast<std::size_t>(space)]; }
+  std::string text() const;
+};
+
+// Where the tensors that outlive a run lie. `parameters` names every parameter of the model; state
+// and inputs that are new are added.
+struct Layouts {
+  const Layout& parameters;
+  Layout& state;
+  Layout& inputs;
+};
+
+Plan plan(ir::Graph graph, const Layouts& layouts, const PlanOptions& options = {});
+
+}  // namespace tensorgrad::schedule

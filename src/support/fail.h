@@ -1,0 +1,45 @@
+// Raising the three kinds of errors with formatted text. Op functions raise a Rule, which the
+// builder completes with the op's name, the module and the user's line.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "tensorgrad/error.h"
+#include "tensorgrad/site.h"
+
+namespace tensorgrad {
+
+// The rule that was broken and the real values, without the op's name; and the likely fix.
+struct BrokenRule {
+  std::string rule;
+  std::string hint;
+};
+
+template <class... Args>
+[[noreturn]] void break_rule(std::string hint, fmt::format_string<Args...> format, Args&&... args) {
+  throw BrokenRule{fmt::format(format, std::forward<Args>(args)...), std::move(hint)};
+}
+
+// "op: rule\n  hint: ...   in layers.0, at train.cpp:41"; parts that are empty are left out.
+std::string user_message(std::string_view op, std::string_view rule, std::string_view hint,
+                         std::string_view scope, std::string_view file, int line);
+
+template <class... Args>
+[[noreturn]] void user_error(fmt::format_string<Args...> format, Args&&... args) {
+  throw UserError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+[[noreturn]] void internal_error_text(const std::string& what);
+
+template <class... Args>
+[[noreturn]] void internal_error(fmt::format_string<Args...> format, Args&&... args) {
+  internal_error_text(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// The last component of a path.
+std::string_view base_name(std::string_view path);
+
+}  // namespace tensorgrad

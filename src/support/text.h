@@ -1,0 +1,20 @@
+// Small text helpers: joining, name patterns, the nearest name for "did you mean".
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tensorgrad {
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// Shell-like patterns over parameter names: `*` matches any run of characters, `?` one.
+bool matches(std::string_view pattern, std::string_view text);
+bool matches_any(std::span<const std::string> patterns, std::string_view text);
+
+// The name of `names` nearest to `wanted`, or empty when none is near.
+std::string nearest_name(std::string_view wanted, const std::vector<std::string>& names);
+
+}  // namespace tensorgrad

@@ -1,0 +1,99 @@
+# Run by ctest: turns the GoogleTest program `program` of tests/`folder` into ctest entries.
+#
+# One entry per suite and label rather than per test: a process that opens a device or reads the
+# fixtures does so once for all its tests. Long suites are cut into shards that run side by side.
+set(shard_size 100)
+
+# The kind that a name gives: Prefix/SlowName is Slow. The label of a kind is its lower-case form.
+function(kind_of name result)
+  if(name MATCHES "(^|/)(Slow|Gpu|Web)")
+    set(${result} ${CMAKE_MATCH_2} PARENT_SCOPE)
+  else()
+    set(${result} Fast PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Adds the `count` tests of this kind that the suite has; `others` are the other kinds in it.
+function(add_suite suite kind count others)
+  string(TOLOWER "${kind}" label)
+  set(name "${folder}.${suite}")
+  set(filter "${suite}.*")
+  kind_of("${suite}" kind_of_suite)
+  if(NOT kind STREQUAL kind_of_suite)  # single tests of the suite have a kind of their own
+    string(APPEND name ".${label}")
+    set(filter "${suite}.${kind}*:${suite}.*/${kind}*")
+  elseif(others)
+    list(TRANSFORM others REPLACE "(.+)" "${suite}.\\1*:${suite}.*/\\1*")
+    list(JOIN others ":" others)
+    set(filter "${suite}.*-${others}")
+  endif()
+  if(folder MATCHES "^[Ss]low")
+    set(label slow)
+  endif()
+
+  math(EXPR shards "(${count} + ${shard_size} - 1) / ${shard_size}")
+  foreach(shard RANGE 1 ${shards})
+    set(entry "${name}")
+    set(environment "")
+    if(shards GREATER 1)
+      math(EXPR index "${shard} - 1")
+      string(APPEND entry ".${shard}of${shards}")
+      set(environment "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
+    endif()
+    add_test("${entry}" "${program}" "--gtest_filter=${filter}")
+    set_tests_properties("${entry}" PROPERTIES
+      LABELS ${label} TIMEOUT 900 ENVIRONMENT "${environment}"
+      FAIL_REGULAR_EXPRESSION "Running 0 tests"
+      # Skipped means that every test of the entry was; one failure among them is a failure.
+      SKIP_REGULAR_EXPRESSION
+      "PASSED  \\] 0 tests[.]\n\\[  SKIPPED \\] [^\n]+ listed below:(\n\\[  SKIPPED \\] [^\n]+)+\n*$")
+  endforeach()
+endfunction()
+
+# An entry that fails because its program does not exist: better than an entry that is missing.
+function(add_failure why)
+  add_test("${folder}.${why}" "${program}.${why}")
+  set_tests_properties("${folder}.${why}" PROPERTIES LABELS fast)
+endfunction()
+
+execute_process(COMMAND "${program}" --gtest_list_tests
+                OUTPUT_VARIABLE listing RESULT_VARIABLE status ERROR_QUIET)
+if(NOT status EQUAL 0)
+  add_failure(NOT_BUILT)
+  return()
+endif()
+
+# The listing has "Suite." at the margin and the names of its tests indented below it.
+string(REPLACE ";" "," listing "${listing}")
+string(REPLACE "\n" ";" lines "${listing}")
+set(suites "")
+foreach(line IN LISTS lines)
+  if(line MATCHES "^([^ #]+)[.]")
+    set(suite "${CMAKE_MATCH_1}")
+    kind_of("${suite}" kind_of_suite)
+    list(APPEND suites "${suite}")
+    set(kinds_${suite} "")
+  elseif(line MATCHES "^  ([^ #]+)")
+    set(kind ${kind_of_suite})
+    if(kind STREQUAL "Fast")
+      kind_of("${CMAKE_MATCH_1}" kind)
+    endif()
+    list(APPEND kinds_${suite} ${kind})
+  endif()
+endforeach()
+
+foreach(suite IN LISTS suites)
+  set(kinds ${kinds_${suite}})
+  list(REMOVE_DUPLICATES kinds)
+  foreach(kind IN LISTS kinds)
+    set(same ${kinds_${suite}})
+    list(FILTER same INCLUDE REGEX "^${kind}$")
+    list(LENGTH same count)
+    set(others ${kinds})
+    list(REMOVE_ITEM others ${kind})
+    add_suite("${suite}" ${kind} ${count} "${others}")
+  endforeach()
+endforeach()
+if(NOT suites)
+  add_failure(CONTAINS_NO_TESTS)
+endif()

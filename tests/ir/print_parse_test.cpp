@@ -1,0 +1,249 @@
+// Text of a Graph: how it looks, and that reading it gives the same graph, whatever stands in it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "ir/syntax.h"
+#include "support/bits.h"
+#include "tensorgrad/reflect.h"
+#include "tests/ir/local_ops.h"
+
+namespace tensorgrad::ir {
+namespace {
+
+using namespace local;
+
+constexpr std::string_view kSample = R"(graph {
+  %0 = input {name="x", dtype=f32, shape=[256,1]} : f32[256,1]
+  %1 = parameter {name="l1.W", dtype=f32, shape=[1,64]} : f32[1,64]
+  %2 = state {name="t", dtype=i32, shape=[]} : i32[]
+  %3 = matmul(%0, %1) : f32[256,64]  @ train.cpp:12 in l1
+  %4 = reduce_sum(%3) {axes=[0,1]} : f32[]  @ train.cpp:13 via mean
+  %5 = narrow(%1) {axis=1, start=3, length=8} : f32[1,8]  @ "a file.cpp":7 in layers.0.q via softmax
+  %6 = pad(%5) {axis=1, before=20, after=36, value=-0.1} : f32[1,64]
+  %7 = constant {value=1, dtype=i32} : i32[]
+  %8 = add(%2, %7) : i32[]
+  output "loss" = %4
+  capture "hidden \"units\"" = %3
+  gradient "l1.W" = %6
+  update "l1.W" = %6
+  update "t" = %8
+}
+)";
+
+void expect_same(const Graph& a, const Graph& b) {
+  ASSERT_EQ(a.size(), b.size());
+  const auto site = [](const Graph& g, NodeId id) {
+    return g.sites.at(static_cast<std::size_t>(g[id].site));
+  };
+  for (NodeId id = 0; id < a.size(); ++id) {
+    const Node &x = a[id], &y = b[id];
+    EXPECT_EQ(x.op, y.op) << id;
+    EXPECT_EQ(x.inputs, y.inputs) << id;
+    EXPECT_EQ(x.type, y.type) << id;
+    EXPECT_TRUE(equal(x.attrs, y.attrs)) << print(x.attrs) << " and " << print(y.attrs);
+    EXPECT_EQ(site(a, id), site(b, id)) << id;
+  }
+  ASSERT_EQ(a.results.size(), b.results.size());
+  for (std::size_t i = 0; i < a.results.size(); ++i) {
+    EXPECT_EQ(a.results[i].kind, b.results[i].kind) << i;
+    EXPECT_EQ(a.results[i].name, b.results[i].name) << i;
+    EXPECT_EQ(a.results[i].node, b.results[i].node) << i;
+  }
+  EXPECT_EQ(structural_hash(a), structural_hash(b));
+}
+
+void expect_round_trip(const Graph& g) {
+  const std::string text = print(g);
+  SCOPED_TRACE(text);
+  const Graph back = parse(text, find_op);
+  expect_same(g, back);
+  EXPECT_EQ(print(back), text);
+}
+
+TEST(Print, SampleReadsAndPrintsTheSame) {
+  const Graph g = parse(kSample, find_op);
+  EXPECT_EQ(print(g), kSample);
+  EXPECT_EQ(g.find(Result::Kind::capture, "hidden \"units\""), 3);
+  EXPECT_EQ(g.sites.size(), 4u);
+  const CallSite expected{"a file.cpp", 7, "layers.0.q", "softmax"};
+  EXPECT_EQ(g.sites[static_cast<std::size_t>(g[5].site)], expected);
+  EXPECT_EQ(print_node(g, 3), "%3 = matmul(%0, %1) : f32[256,64]  @ train.cpp:12 in l1");
+  verify(g);
+}
+
+TEST(Print, Attributes) {
+  EXPECT_EQ(print(Attrs(NoAttrs{})), "");
+  EXPECT_EQ(print(Attrs(NarrowAttrs{1, 2, 3})), "{axis=1, start=2, length=3}");
+  EXPECT_EQ(print(Attrs(CumsumAttrs{0, true})), "{axis=0, reverse=true}");
+  EXPECT_EQ(print(Attrs(LeafAttrs{"x", boolean, {2}})), R"({name="x", dtype=bool, shape=[2]})");
+}
+
+TEST(Print, QuotesEscapeControlCharacters) {
+  EXPECT_EQ(quote("a\"b\\c\n\t\r\x01\x1f\x7f\xcf\x80"),
+            "\"a\\\"b\\\\c\\n\\t\\r\\x01\\x1f\\x7f\xcf\x80\"");
+}
+
+TEST(Print, BrokenNodesToo) {
+  Graph g;
+  g.nodes.emplace_back();
+  g[0].inputs = {-1, 7};
+  g[0].site = 99;
+  EXPECT_EQ(print_node(g, 0), "%0 = ?(%-1, %7) : f32[]");
+}
+
+TEST(Print, EmptyGraph) {
+  EXPECT_EQ(print(Graph{}), "graph {\n}\n");
+  expect_round_trip(Graph{});
+}
+
+TEST(Parse, BlanksCommentsAndMissingTypes) {
+  const Graph g = parse(
+      "# a comment\n\n  graph{ # opens\r\n"
+      "\t%0=input{shape=[ 2 , 3 ],name=\"a # b\",dtype=f32}#no type\n"
+      "%1 = add ( %0 ,%0 )\n"
+      "output\"y\"=%1\n}\n\n# the end",
+      find_op);
+  EXPECT_EQ(print(g), R"(graph {
+  %0 = input {name="a # b", dtype=f32, shape=[2,3]} : f32[2,3]
+  %1 = add(%0, %0) : f32[2,3]
+  output "y" = %1
+}
+)");
+}
+
+TEST(RoundTrip, NamesOfAnyBytes) {
+  std::string all_bytes;
+  for (int byte = 0; byte < 256; ++byte) all_bytes += static_cast<char>(byte);
+  for (const std::string& name :
+       {std::string(), std::string("\"\\"), std::string("a\nb\tc\rd\x7f"),
+        std::string("\xcf\x80 # }"), std::string("\\x41"), std::string("in"), all_bytes}) {
+    Graph g;
+    const NodeId x = g.append(kParameter, {}, LeafAttrs{name, f32, {}});
+    for (const CallSite& site : {CallSite{name, 3, "", ""}, CallSite{"f", 0, name, ""},
+                                 CallSite{"", -7, "", name}, CallSite{name, 1, name, name}})
+      g.append(kNeg, {x}, NoAttrs{}, g.intern(site));
+    for (const auto kind : {Result::Kind::output, Result::Kind::capture, Result::Kind::gradient,
+                            Result::Kind::update})
+      g.results.push_back({kind, name, 2});
+    expect_round_trip(g);
+  }
+}
+
+std::vector<double> interesting_doubles() {
+  using Limits = std::numeric_limits<double>;
+  std::vector<double> values = {0.0,
+                                -0.0,
+                                1.0,
+                                -1.0,
+                                0.1,
+                                1.0 / 3,
+                                1e22,
+                                1e23,
+                                123456789012345680.0,
+                                Limits::max(),
+                                Limits::lowest(),
+                                Limits::min(),
+                                Limits::denorm_min(),
+                                Limits::epsilon(),
+                                Limits::infinity(),
+                                -Limits::infinity(),
+                                Limits::quiet_NaN(),
+                                -Limits::quiet_NaN(),
+                                double_of_bits(0x7ff8000000000123u),
+                                double_of_bits(0xffffffffffffffffu),
+                                static_cast<double>(0.1f)};
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2000; ++i) values.push_back(double_of_bits(random()));
+  return values;
+}
+
+TEST(RoundTrip, DoublesKeepEveryBit) {
+  Graph g;
+  for (const double value : interesting_doubles())
+    g.append(kConstant, {}, ConstantAttrs{value, f32});
+  expect_round_trip(g);
+  EXPECT_EQ(print(g[0].attrs), "{value=0, dtype=f32}");
+  EXPECT_EQ(print(g[1].attrs), "{value=-0, dtype=f32}");
+  EXPECT_EQ(print(g[4].attrs), "{value=0.1, dtype=f32}");
+  EXPECT_EQ(print(g[16].attrs), "{value=nan, dtype=f32}");
+  EXPECT_EQ(print(g[15].attrs), "{value=-inf, dtype=f32}");
+}
+
+void set(int& field) { field = -3; }
+void set(std::int64_t& field) { field = std::int64_t{1} << 40; }
+void set(double& field) { field = -1.5e-7; }
+void set(bool& field) { field = true; }
+void set(std::string& field) { field = "a \"name\""; }
+void set(DType& field) { field = boolean; }
+void set(Shape& field) { field = {1, 2, 3, 4, 5, 0, 7, 8}; }
+void set(std::vector<int>& field) { field = {3, 0, -1}; }
+
+template <std::size_t... I>
+std::vector<Attrs> one_of_each(std::index_sequence<I...>) {
+  return {Attrs(std::in_place_index<I>)...};
+}
+
+// A new kind of attributes is covered here as soon as it stands in the variant.
+TEST(RoundTrip, EveryKindOfAttributes) {
+  Graph g;
+  for (Attrs attrs : one_of_each(std::make_index_sequence<kAttrsKinds>{})) {
+    const std::size_t kind = attrs.index();
+    g.append(kProbes[kind], {}, attrs);
+    std::visit(
+        [](auto& own) { for_each_field(own, [](std::string_view, auto& field) { set(field); }); },
+        attrs);
+    EXPECT_EQ(equal(attrs, g.nodes.back().attrs), kind == 0);
+    g.append(kProbes[kind], {}, attrs);
+  }
+  expect_round_trip(g);
+}
+
+// Bytes of a valid text are changed, dropped, doubled and moved; parse must return or throw Error.
+TEST(ParseMutations, NeverCrashes) {
+  std::mt19937 random(20240607);
+  const auto below = [&](std::size_t n) { return std::size_t{random() % n}; };
+  constexpr std::string_view kTokens = "%=(){}[],:@\"\\#-.0123456789eExnf \n";
+  int accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string text(kSample);
+    for (std::size_t change = 0; change <= below(3); ++change) {
+      const std::size_t at = below(text.size());
+      switch (below(6)) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text[at] = kTokens[below(kTokens.size())];
+          break;
+        case 2:
+          text.erase(at, 1 + below(8));
+          break;
+        case 3:
+          text.insert(at, 1 + below(20), text[at]);
+          break;
+        case 4:
+          text.insert(at, text.substr(below(text.size()), below(80)));
+          break;
+        default:
+          text.resize(at + 1);
+          break;
+      }
+    }
+    try {
+      const Graph g = parse(text, find_op);
+      verify(g);
+      EXPECT_EQ(print(parse(print(g), find_op)), print(g));
+      ++accepted;
+    } catch (const UserError& error) {
+      EXPECT_EQ(std::string_view(error.what()).substr(0, 17), "graph text, line ");
+    }
+  }
+  EXPECT_GT(accepted, 500);
+  EXPECT_LT(accepted, 15000);
+}
+
+}  // namespace
+}  // namespace tensorgrad::ir
