@@ -278,7 +278,10 @@ Trace bind_model(const std::shared_ptr<M>& model, F& function) {
 template <class M>
 class Forward : public ForwardHandle {
  public:
-  const M& model() const { return *model_; }
+  const M& model() const {
+    session("model");
+    return *model_;
+  }
 
   // Another forward pass over the same parameters, without copies.
   template <class F>
@@ -300,7 +303,10 @@ template <class M>
 class Training : public TrainingHandle {
  public:
   // The model as declared; its parameters' numbers come by download().
-  const M& model() const { return *model_; }
+  const M& model() const {
+    session("model");
+    return *model_;
+  }
 
   // A forward pass over the parameters in training, without copies: it sees every update.
   template <class F>

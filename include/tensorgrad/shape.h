@@ -54,7 +54,12 @@ class Shape {
   friend bool operator!=(const Shape& a, const Shape& b) { return !(a == b); }
 
  private:
-  std::size_t index(int axis) const;
+  std::size_t index(int axis) const {
+    const int at = axis < 0 ? axis + rank_ : axis;
+    if (at < 0 || at >= rank_) no_such_axis(axis);
+    return static_cast<std::size_t>(at);
+  }
+  [[noreturn]] void no_such_axis(int axis) const;
 
   std::array<std::int64_t, kMaxRank> dims_{};
   int rank_ = 0;

@@ -16,63 +16,72 @@ FeedValue::FeedValue(const Array& array) : dtype_(array.dtype()), shape_(array.s
     ints_ = array.ints();
 }
 
+namespace {
+
+// The numbers behind a result, if there are any.
+const Outcome& numbers(const std::shared_ptr<Outcome>& outcome, const char* call) {
+  if (!outcome) user_error("{}: this result was moved from", call);
+  outcome->check();
+  return *outcome;
+}
+
+std::vector<std::string> names_of(const NamedArrays& arrays) {
+  std::vector<std::string> names;
+  for (const auto& [name, array] : arrays)
+    if (name[0] != '$') names.push_back(name);
+  return names;
+}
+
+std::string listed(const std::vector<std::string>& names) { return names.empty() ? "none" : join(names, ", "); }
+
+}  // namespace
+
 float Result::loss() const {
-  outcome_->check();
-  const auto found = outcome_->outputs.find(trace::kLossOutput);
-  if (found == outcome_->outputs.end()) user_error("loss: this was a run without a loss\n  hint: output()");
+  const NamedArrays& outputs = numbers(outcome_, "loss").outputs;
+  const auto found = outputs.find(trace::kLossOutput);
+  if (found == outputs.end()) user_error("loss: this was a run without a loss\n  hint: output()");
   return found->second.floats()[0];
 }
 
 const Array& Result::output() const {
-  outcome_->check();
-  const auto& outputs = outcome_->outputs;
-  std::vector<std::string> names;
-  for (const auto& [name, array] : outputs)
-    if (name[0] != '$') names.push_back(name);
+  const NamedArrays& outputs = numbers(outcome_, "output").outputs;
+  const std::vector<std::string> names = names_of(outputs);
   if (names.size() != 1) user_error("output: there are several outputs: {}\n  hint: result[\"{}\"]", join(names, ", "), names.front());
   return outputs.at(names.front());
 }
 
 const Array& Result::operator[](std::string_view name) const {
-  outcome_->check();
-  const auto found = outcome_->outputs.find(std::string(name));
-  if (found != outcome_->outputs.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [own, array] : outcome_->outputs)
-    if (own[0] != '$') names.push_back(own);
-  user_error("output: there is no output '{}': the outputs are {}", name, join(names, ", "));
+  const NamedArrays& outputs = numbers(outcome_, "output").outputs;
+  const auto found = outputs.find(std::string(name));
+  if (found != outputs.end()) return found->second;
+  user_error("output: there is no output '{}': the outputs are {}", name, listed(names_of(outputs)));
 }
 
 const NamedArrays& Result::captures() const {
-  outcome_->check();
-  if (!outcome_->with_captures)
+  const Outcome& outcome = numbers(outcome_, "captures");
+  if (!outcome.with_captures)
     user_error("captures: they were not asked for\n  hint: step(feed, {{.captures = true}}) or run(feed, {{.captures = true}})");
-  return outcome_->captures;
+  return outcome.captures;
 }
 
 const Array& Result::capture(std::string_view name) const {
   const NamedArrays& all = captures();
   const auto found = all.find(std::string(name));
   if (found != all.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [own, array] : all) names.push_back(own);
-  user_error("capture: there is no capture '{}': the captures are {}", name, names.empty() ? "none" : join(names, ", "));
+  user_error("capture: there is no capture '{}': the captures are {}", name, listed(names_of(all)));
 }
 
 float Result::grad_norm() const {
-  outcome_->check();
-  const auto found = outcome_->outputs.find(optim::kNormOutput);
-  if (found == outcome_->outputs.end())
+  const NamedArrays& outputs = numbers(outcome_, "grad_norm").outputs;
+  const auto found = outputs.find(optim::kNormOutput);
+  if (found == outputs.end())
     user_error("grad_norm: the norm of the gradients is only known to steps that clip it\n  hint: .clip_grad_norm");
   return found->second.floats()[0];
 }
 
-bool Result::finite() const {
-  outcome_->check();
-  return outcome_->finite;
-}
+bool Result::finite() const { return numbers(outcome_, "finite").finite; }
 
-void Result::wait() const { outcome_->check(); }
+void Result::wait() const { numbers(outcome_, "wait"); }
 
 detail::Session& ProgramHandle::session(const char* call) const {
   if (!session_) user_error("{}: this program was moved from", call);

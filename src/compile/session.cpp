@@ -33,6 +33,26 @@ ir::Graph simplify(ir::Graph graph, bool captures) {
   return graph;
 }
 
+// Whether a gradient flows from the loss to one of the wanted nodes.
+bool depends_on(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir::NodeId>& wanted) {
+  std::vector<bool> reached(static_cast<std::size_t>(graph.size()), false);
+  reached[static_cast<std::size_t>(loss)] = true;
+  for (ir::NodeId id = loss; id >= 0; --id) {
+    const ir::Node& node = graph[id];
+    if (!reached[static_cast<std::size_t>(id)] || !node.op->gradient || node.type.dtype != DType::f32) continue;
+    for (const ir::NodeId input : node.inputs) reached[static_cast<std::size_t>(input)] = true;
+  }
+  return std::any_of(wanted.begin(), wanted.end(), [&](ir::NodeId id) { return reached[static_cast<std::size_t>(id)]; });
+}
+
+void check_depends(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir::NodeId>& wanted) {
+  if (depends_on(graph, loss, wanted)) return;
+  const ir::CallSite& site = graph.sites[static_cast<std::size_t>(graph[loss].site)];
+  throw UserError(user_message("compile", "the loss does not depend on any trained parameter",
+                               "do stop_gradient, an integer op or a frozen parameter stand between?", site.scope,
+                               site.file, site.line));
+}
+
 float bits_of(std::int32_t value) {
   float bits;
   std::memcpy(&bits, &value, sizeof bits);
@@ -95,6 +115,7 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
   if (accumulate_ < 1) user_error("compile: accumulate must be at least 1: {}", accumulate_);
   if (!(options.clip_grad_norm >= 0))
     user_error("compile: clip_grad_norm must not be negative: {}", options.clip_grad_norm);
+  optim::check_optimizer(options.optimizer);
   non_finite_ = options.non_finite;
   lr_ = std::visit([](const auto& optimizer) { return optimizer.lr; }, options.optimizer);
 
@@ -136,6 +157,7 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
   if (trained.empty())
     user_error("compile: {}", params_.empty() ? "the model has no parameters to train\n  hint: compile_forward?"
                                               : "all parameters are frozen");
+  check_depends(traced.builder.graph, TensorAccess::node(traced.loss), wanted);
   const std::vector<Tensor> gradients = autodiff::differentiate(traced.builder, traced.loss, wanted);
   for (std::size_t i = 0; i < trained.size(); ++i) {
     trained[i].gradient = gradients[i];
@@ -296,12 +318,27 @@ runtime::Spaces Session::spaces(Program& program, Variant& variant) const {
   return out;
 }
 
+namespace {
+
+// The op that looked at the id: the kernel's own, or a check that was fused into it.
+ir::NodeId checking_node(const schedule::Plan& plan, const runtime::IndexFailure& failure) {
+  for (const schedule::Step& step : plan.steps) {
+    if (step.group.root != failure.node) continue;
+    for (const ir::NodeId id : step.group.nodes)
+      if (const auto* check = std::get_if<ir::CheckAttrs>(&plan.graph[id].attrs); check && check->size == failure.extent)
+        return id;
+  }
+  return failure.node;
+}
+
+}  // namespace
+
 void Session::submit(Program& program, Variant& variant) {
   try {
     device_->submit(*variant.loaded, spaces(program, variant));
   } catch (const runtime::IndexFailure& failure) {
     const ir::Graph& graph = variant.plan.graph;
-    const ir::Node& node = graph[failure.node];
+    const ir::Node& node = graph[checking_node(variant.plan, failure)];
     const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
     const std::string op = site.composite.empty() ? std::string(node.op->name) : site.composite;
     throw UserError(user_message(op, fmt::format("id {} is out of range: ids are 0 to {}", failure.value, failure.extent - 1),
@@ -350,8 +387,13 @@ std::shared_ptr<Outcome> Session::step(Program& program, const Feed& feed, const
   if (const auto finite = outcome->outputs.find(optim::kFiniteOutput); finite != outcome->outputs.end()) {
     outcome->finite = finite->second.ints()[0] != 0;
     outcome->outputs.erase(finite);
-    if (!outcome->finite && non_finite_ == NonFinite::fail)
-      outcome->error = pending_ = fmt::format("step {}: {}", steps_, diagnose(program));
+    if (!outcome->finite && non_finite_ == NonFinite::fail) {
+      outcome->error = pending_ = fmt::format("step {}: the loss or a gradient is not finite", steps_);
+      try {
+        outcome->error = pending_ = fmt::format("step {}: {}", steps_, diagnose(program));
+      } catch (const DeviceError&) {  // no memory to keep every value: the short text has to do
+      }
+    }
   }
   ++steps_;
   return outcome;
@@ -374,12 +416,13 @@ void Session::raise_pending() {
   std::lock_guard lock(mutex_);
   if (pending_.empty()) return;
   const std::string text = pending_;
-  acknowledge();
+  acknowledge(text);
   throw NonFiniteError(text);
 }
 
-void Session::acknowledge() {
+void Session::acknowledge(const std::string& error) {
   std::lock_guard lock(mutex_);
+  if (pending_ != error) return;  // an older one, seen before
   pending_.clear();
   const std::int32_t zero = 0;
   if (const auto* entry = state_layout_.find(optim::kFailedState))
@@ -388,7 +431,7 @@ void Session::acknowledge() {
 
 void Outcome::check() const {
   if (error.empty()) return;
-  if (const auto owner = session.lock()) owner->acknowledge();
+  if (const auto owner = session.lock()) owner->acknowledge(error);
   throw NonFiniteError(error);
 }
 

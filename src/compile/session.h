@@ -92,7 +92,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Raises the error of an earlier step, once.
   void raise_pending();
-  void acknowledge();
+  void acknowledge(const std::string& error);
 
  private:
   std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,

@@ -319,11 +319,15 @@ class Lowering {
     const std::int64_t behind = std::max<std::int64_t>(0, a.length - map.shape()[a.axis]);
     const int last = map.shape().rank() - 1;
     map = map.pad(a.axis, reach, behind, 0).skew(a.axis, last, a.dilation).narrow(a.axis, reach, a.length);
+    // The few taps of a window go first, so that rows are long.
+    std::vector<int> order{last};
+    for (int d = 0; d < last; ++d) order.push_back(d);
+    g.map = map.permute(order);
     kernel_.kind = Kernel::Kind::reduce;
     kernel_.combine = ir::Combine::add;
     kernel_.reduced = 1;
-    kernel_.space = map.shape();
-    g.map = map;
+    kernel_.leading = true;
+    kernel_.space = g.map.shape();
     const DType dtype = g.dtype;
     kernel_.program.load(add(std::move(g)), dtype);
   }

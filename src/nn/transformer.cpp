@@ -9,16 +9,25 @@ namespace tensorgrad {
 
 using ops::Call;
 
+namespace {
+
+// Width of the keys and values of all groups.
+std::int64_t group_width(std::int64_t dim, int heads, int groups) {
+  if (heads < 1 || dim % heads != 0) user_error("SelfAttention: {} heads do not divide the width {}", heads, dim);
+  if (groups < 0 || (groups > 0 && heads % groups != 0))
+    user_error("SelfAttention: {} groups do not divide {} heads", groups, heads);
+  return dim / heads * (groups ? groups : heads);
+}
+
+}  // namespace
+
 SelfAttention::SelfAttention(std::int64_t dim, int head_count, int group_count)
     : q(dim, dim, false),
-      k(dim, dim / head_count * (group_count ? group_count : head_count), false),
-      v(dim, dim / head_count * (group_count ? group_count : head_count), false),
+      k(dim, group_width(dim, head_count, group_count), false),
+      v(dim, k.W.shape()[1], false),
       o(dim, dim, false),
       heads(head_count),
-      groups(group_count ? group_count : head_count) {
-  if (dim % head_count != 0) user_error("SelfAttention: {} heads do not divide the width {}", head_count, dim);
-  if (head_count % groups != 0) user_error("SelfAttention: {} groups do not divide {} heads", groups, head_count);
-}
+      groups(group_count ? group_count : head_count) {}
 
 Tensor SelfAttention::operator()(Operand x) const {
   Call call("SelfAttention", x.site());

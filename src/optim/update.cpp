@@ -58,7 +58,7 @@ class Update {
   // Adds this step's share to the sums. Returns whether the step applies them.
   bool accumulate(std::vector<Trained>& trained) {
     for (Trained& t : trained) {
-      const std::string name = "accumulated." + t.name;
+      const std::string name = "accumulated:" + t.name;
       const Tensor before = state(name, t.value);
       const Tensor total = before + t.gradient * (1.0f / static_cast<float>(options_.accumulate));
       if (options_.applies)
@@ -92,7 +92,7 @@ class Update {
       Tensor g = t.gradient;
       if (sgd.weight_decay != 0 && t.decay) g = g + t.value * sgd.weight_decay;
       if (sgd.momentum != 0) {
-        const std::string name = "momentum." + t.name;
+        const std::string name = "momentum:" + t.name;
         const Tensor before = state(name, t.value);
         const Tensor velocity = before * sgd.momentum + g;
         write(name, before, velocity);
@@ -117,14 +117,14 @@ class Update {
     const Tensor rate = rate_ / correction(beta1);
     const Tensor root = rsqrt(correction(beta2));
     for (const Trained& p : trained) {
-      const Tensor m_before = state("m." + p.name, p.value), v_before = state("v." + p.name, p.value);
+      const Tensor m_before = state("m:" + p.name, p.value), v_before = state("v:" + p.name, p.value);
       const Tensor m = m_before * beta1 + p.gradient * (1 - beta1);
       const Tensor v = v_before * beta2 + p.gradient * p.gradient * (1 - beta2);
       Tensor value = p.value;
       if (decay != 0 && p.decay) value = value - value * (rate_ * decay);
       value = value - rate * (m / (sqrt(v) * root + eps));
-      write("m." + p.name, m_before, m);
-      write("v." + p.name, v_before, v);
+      write("m:" + p.name, m_before, m);
+      write("v:" + p.name, v_before, v);
       write(p.name, p.value, value);
     }
   }
@@ -143,7 +143,35 @@ class Update {
   Tensor rate_;
 };
 
+// NaN fails every comparison, so each rule is written as what must hold.
+void require(bool holds, const char* optimizer, const char* rule, float value) {
+  if (!holds) user_error("{}: {}: {}", optimizer, rule, value);
+}
+
+void check(const Sgd& sgd) {
+  require(sgd.momentum >= 0, "Sgd", "momentum must not be negative", sgd.momentum);
+  require(sgd.weight_decay >= 0, "Sgd", "weight_decay must not be negative", sgd.weight_decay);
+  if (sgd.nesterov && sgd.momentum == 0) user_error("Sgd: nesterov needs a momentum\n  hint: .momentum = 0.9f");
+}
+
+template <class A>
+void check_adam(const char* name, const A& adam) {
+  require(adam.beta1 >= 0 && adam.beta1 < 1, name, "beta1 must be at least 0 and below 1", adam.beta1);
+  require(adam.beta2 >= 0 && adam.beta2 < 1, name, "beta2 must be at least 0 and below 1", adam.beta2);
+  require(adam.eps >= 0, name, "eps must not be negative", adam.eps);
+}
+
+void check(const Adam& adam) { check_adam("Adam", adam); }
+void check(const AdamW& adam) {
+  check_adam("AdamW", adam);
+  require(adam.weight_decay >= 0, "AdamW", "weight_decay must not be negative", adam.weight_decay);
+}
+
 }  // namespace
+
+void check_optimizer(const Optimizer& optimizer) {
+  std::visit([](const auto& own) { check(own); }, optimizer);
+}
 
 void append_update(ops::Builder& builder, const Tensor& loss, std::vector<Trained> trained,
                    const UpdateOptions& options) {

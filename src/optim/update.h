@@ -26,11 +26,16 @@ struct UpdateOptions {
   bool applies = true;   // false for the steps that only accumulate
 };
 
-// Names of results and state that the runtime looks at.
+// Names of results and state that the runtime looks at. State is named kind:what, because a colon
+// never stands in the name of a parameter: a field called `m` must not meet Adam's m.
 inline constexpr const char* kFiniteOutput = "$finite";
 inline constexpr const char* kNormOutput = "$grad_norm";
-inline constexpr const char* kFailedState = "failed";
-inline constexpr const char* kUpdatesState = "updates";
+inline constexpr const char* kFailedState = "guard:failed";
+inline constexpr const char* kUpdatesState = "adam:updates";
+
+// A UserError when a number of the optimizer makes no sense. The rate is a schedule and is checked
+// at each step.
+void check_optimizer(const Optimizer& optimizer);
 
 void append_update(ops::Builder& builder, const Tensor& loss, std::vector<Trained> trained,
                    const UpdateOptions& options);

@@ -30,11 +30,8 @@ std::int64_t Shape::count() const {
   return product;
 }
 
-std::size_t Shape::index(int axis) const {
-  const int at = axis < 0 ? axis + rank_ : axis;
-  if (at < 0 || at >= rank_)
-    user_error("shape: axis {} does not exist: the shape is {}", axis, text());
-  return static_cast<std::size_t>(at);
+void Shape::no_such_axis(int axis) const {
+  user_error("shape: axis {} does not exist: the shape is {}", axis, text());
 }
 
 void Shape::push_back(std::int64_t size) { insert(rank_, size); }

@@ -13,11 +13,12 @@ namespace {
 constexpr std::int64_t kTileRows = 16 * kPanelRows;
 constexpr std::int64_t kTileColumns = 192;
 constexpr std::int64_t kDepth = 256;  // of k at a time, so that panels stay in cache
+static_assert(kDepth <= kBlock && kTileColumns <= kBlock, "packing reads runs of at most a block");
 
-// One operand [batch..., rows, columns], read by (batch, row, column).
+// One operand [batch..., rows, columns].
 class Operand {
  public:
-  explicit Operand(const ir::Load& load) : load_(load) {
+  explicit Operand(const ir::Load& load) : load_(load), reader_(load) {
     const ir::IndexMap& map = load.map;
     const int rank = map.shape().rank();
     rows_ = map.shape()[rank - 2], columns_ = map.shape()[rank - 1];
@@ -25,28 +26,59 @@ class Operand {
     if (strided_) row_stride_ = map.stride(rank - 2), column_stride_ = map.stride(rank - 1);
   }
 
-  // f(row, column) for one batch, as a callable that is cheap to call.
-  template <class F>
-  void with(const Memory& memory, std::int64_t batch, F f) const {
-    const std::int64_t start = batch * rows_ * columns_;
-    if (strided_) {
-      double fill = 0;
-      const float* base = memory.at(load_.place) + load_.map.address_of_linear(start, fill);
-      const std::int64_t rs = row_stride_, cs = column_stride_;
-      f([base, rs, cs](std::int64_t r, std::int64_t c) { return base[r * rs + c * cs]; });
-    } else {
-      const float* base = load_.source == ir::Load::Source::memory ? memory.at(load_.place) : nullptr;
-      f([this, base, start](std::int64_t r, std::int64_t c) {
-        double fill = 0;
-        const std::int64_t address = load_.map.address_of_linear(start + r * columns_ + c, fill);
-        if (address < 0) return static_cast<float>(fill);
-        return base ? base[address] : static_cast<float>(load_.value);
-      });
+  // Panels of kPanelRows rows, column by column; rows past the edge are zero.
+  void pack_rows(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
+                 std::int64_t depth, float* to) const {
+    const float* base = strided_ ? origin(memory, batch) + row * row_stride_ + column * column_stride_ : nullptr;
+    float block[kBlock];
+    for (std::int64_t r = 0; r < rows; r += kPanelRows, to += kPanelRows * depth) {
+      const int n = static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - r));
+      for (int j = 0; j < kPanelRows; ++j) {
+        if (j >= n) {
+          for (std::int64_t i = 0; i < depth; ++i) to[i * kPanelRows + j] = 0;
+        } else if (strided_) {
+          const float* from = base + (r + j) * row_stride_;
+          for (std::int64_t i = 0; i < depth; ++i) to[i * kPanelRows + j] = from[i * column_stride_];
+        } else {
+          const float* from = run(memory, batch, row + r + j, column, depth, block);
+          for (std::int64_t i = 0; i < depth; ++i) to[i * kPanelRows + j] = from[i];
+        }
+      }
+    }
+  }
+
+  // Panels of NR columns, row by row; columns past the edge are zero.
+  void pack_columns(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t depth, std::int64_t column,
+                    std::int64_t columns, std::int64_t NR, float* to) const {
+    const float* base = strided_ ? origin(memory, batch) + row * row_stride_ + column * column_stride_ : nullptr;
+    float block[kBlock];
+    for (std::int64_t i = 0; i < depth; ++i) {
+      const float* from = strided_ ? base + i * row_stride_ : run(memory, batch, row + i, column, columns, block);
+      const std::int64_t stride = strided_ ? column_stride_ : 1;
+      for (std::int64_t c = 0; c < columns; c += NR) {
+        float* panel = to + c * depth + i * NR;
+        const std::int64_t n = std::min(NR, columns - c);
+        if (stride == 1)
+          std::copy_n(from + c, n, panel);
+        else
+          for (std::int64_t j = 0; j < n; ++j) panel[j] = from[(c + j) * stride];
+        std::fill_n(panel + n, NR - n, 0.0f);
+      }
     }
   }
 
  private:
+  const float* origin(const Memory& memory, std::int64_t batch) const {
+    double no_fill = 0;
+    return memory.at(load_.place) + load_.map.address_of_linear(batch * rows_ * columns_, no_fill);
+  }
+  const float* run(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t column, std::int64_t n,
+                   float* block) const {
+    return reader_.read(memory, (batch * rows_ + row) * columns_ + column, static_cast<int>(n), block);
+  }
+
   ir::Load load_;
+  Reader reader_;
   std::int64_t rows_ = 0, columns_ = 0, row_stride_ = 0, column_stride_ = 0;
   bool strided_ = false;
 };
@@ -78,8 +110,8 @@ class Matmul : public Compiled {
     if (K_ == 0) std::fill_n(c, row_panels * kPanelRows * width, 0.0f);
     for (std::int64_t k = 0; k < K_; k += kDepth) {
       const std::int64_t depth = std::min(kDepth, K_ - k);
-      a_.with(memory, batch, [&](auto at) { pack_rows(at, row, rows, k, depth, a); });
-      b_.with(memory, batch, [&](auto at) { pack_columns(at, column, columns, k, depth, NR, b); });
+      a_.pack_rows(memory, batch, row, rows, k, depth, a);
+      b_.pack_columns(memory, batch, k, depth, column, columns, NR, b);
       for (std::int64_t j = 0; j < column_panels; ++j)
         for (std::int64_t i = 0; i < row_panels; ++i)
           micro_kernel(a + i * kPanelRows * depth, b + j * NR * depth, depth, c + i * kPanelRows * width + j * NR,
@@ -87,30 +119,6 @@ class Matmul : public Compiled {
     }
     float* const out = memory.at(place_) + batch * M_ * N_ + row * N_ + column;
     for (std::int64_t r = 0; r < rows; ++r) std::copy_n(c + r * width, columns, out + r * N_);
-  }
-
-  // Panels of kPanelRows rows, k by k; rows past the edge are zero.
-  template <class At>
-  static void pack_rows(At at, std::int64_t row, std::int64_t rows, std::int64_t k, std::int64_t depth, float* to) {
-    for (std::int64_t r = 0; r < rows; r += kPanelRows) {
-      const int n = static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - r));
-      for (std::int64_t i = 0; i < depth; ++i, to += kPanelRows) {
-        for (int j = 0; j < n; ++j) to[j] = at(row + r + j, k + i);
-        for (int j = n; j < kPanelRows; ++j) to[j] = 0;
-      }
-    }
-  }
-
-  template <class At>
-  static void pack_columns(At at, std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
-                           std::int64_t NR, float* to) {
-    for (std::int64_t c = 0; c < columns; c += NR) {
-      const std::int64_t n = std::min(NR, columns - c);
-      for (std::int64_t i = 0; i < depth; ++i, to += NR) {
-        for (std::int64_t j = 0; j < n; ++j) to[j] = at(k + i, column + c + j);
-        for (std::int64_t j = n; j < NR; ++j) to[j] = 0;
-      }
-    }
   }
 
   Operand a_, b_;

@@ -21,7 +21,7 @@ float element(double value, DType dtype) {
   return int_bits(static_cast<std::int32_t>(value));
 }
 
-Reader::Reader(const ir::Load& load) : load_(load) {
+Reader::Reader(const ir::Load& load) : load_(load), walk_(load.map) {
   if (!load.map.is_strided()) return;
   coarse_ = ir::coarsen(load.map.layers()[0]);
   const int rank = coarse_.shape.rank();
@@ -73,48 +73,43 @@ void Reader::addresses(std::int64_t begin, int n, std::int64_t* out) const {
   });
 }
 
+void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stride, int n, float* to) const {
+  switch (load_.source) {
+    case ir::Load::Source::memory: {
+      const float* from = base + address;
+      if (stride == 1)
+        std::copy_n(from, n, to);
+      else if (stride == 0)
+        std::fill_n(to, n, *from);
+      else
+        for (int i = 0; i < n; ++i) to[i] = from[i * stride];
+      return;
+    }
+    case ir::Load::Source::iota:
+      for (int i = 0; i < n; ++i) to[i] = int_bits(static_cast<std::int32_t>(address + i * stride));
+      return;
+    case ir::Load::Source::constant: std::fill_n(to, n, element(load_.value, load_.dtype)); return;
+  }
+}
+
 const float* Reader::read(const Memory& memory, std::int64_t begin, int n, float* out) const {
-  using Source = ir::Load::Source;
-  const float* base = load_.source == Source::memory ? memory.at(load_.place) : nullptr;
+  const float* base = load_.source == ir::Load::Source::memory ? memory.at(load_.place) : nullptr;
   switch (form_) {
     case Form::direct: return base + coarse_.address.offset + begin;
-    case Form::splat: {
-      const std::int64_t address = coarse_.address.offset;
-      const float v = load_.source == Source::memory     ? base[address]
-                      : load_.source == Source::constant ? element(load_.value, load_.dtype)
-                                                         : int_bits(static_cast<std::int32_t>(address));
-      std::fill_n(out, n, v);
-      return out;
-    }
+    case Form::splat: copy_run(base, coarse_.address.offset, 0, n, out); return out;
     case Form::strided: {
       float* to = out;
-      if (load_.source == Source::iota) {
-        each_run(begin, n, [&](std::int64_t address, std::int64_t stride, int run) {
-          for (int i = 0; i < run; ++i) *to++ = int_bits(static_cast<std::int32_t>(address + i * stride));
-        });
-        return out;
-      }
       each_run(begin, n, [&](std::int64_t address, std::int64_t stride, int run) {
-        const float* from = base + address;
-        if (stride == 1)
-          std::copy_n(from, run, to);
-        else if (stride == 0)
-          std::fill_n(to, run, *from);
-        else
-          for (int i = 0; i < run; ++i) to[i] = from[i * stride];
+        copy_run(base, address, stride, run, to);
         to += run;
       });
       return out;
     }
     case Form::general:
-      for (int i = 0; i < n; ++i) {
-        double fill = 0;
-        const std::int64_t address = load_.map.address_of_linear(begin + i, fill);
-        out[i] = address < 0                           ? element(fill, load_.dtype)
-                 : load_.source == Source::memory     ? base[address]
-                 : load_.source == Source::constant   ? element(load_.value, load_.dtype)
-                                                      : int_bits(static_cast<std::int32_t>(address));
-      }
+      walk_.each(
+          begin, n,
+          [&](int at, std::int64_t address, std::int64_t stride, int run) { copy_run(base, address, stride, run, out + at); },
+          [&](int at, double fill, int run) { std::fill_n(out + at, run, element(fill, load_.dtype)); });
       return out;
   }
   return out;

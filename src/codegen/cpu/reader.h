@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "codegen/cpu/run_walk.h"
 #include "ir/kernel.h"
 
 namespace tensorgrad::cpu {
@@ -31,13 +32,17 @@ class Reader {
  private:
   enum class Form : std::uint8_t { direct, splat, strided, general };
 
-  // Calls f(first address, stride, count) for each run of the innermost axis.
+  // Calls f(first address, stride, count) for each run of the innermost axis of a strided map.
   template <class F>
   void each_run(std::int64_t begin, int n, F f) const;
 
+  // Elements at address, address + stride, ...
+  void copy_run(const float* base, std::int64_t address, std::int64_t stride, int n, float* to) const;
+
   ir::Load load_;
   Form form_ = Form::general;
-  ir::Layer coarse_;
+  ir::Layer coarse_;  // strided
+  RunWalk walk_;      // general
 };
 
 // The bits of a number as an element of that type.

@@ -1,0 +1,117 @@
+// Reading one number: the conversions and the table of types. Numbers in the file are
+// little-endian, as is every machine this runs on.
+#include "io/element_type.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "support/fail.h"
+
+namespace tensorgrad::io {
+
+namespace {
+
+template <class T>
+T load(const char* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+float float_of_bits(std::uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+float from_bf16(const char* at) {
+  return float_of_bits(static_cast<std::uint32_t>(load<std::uint16_t>(at)) << 16);
+}
+
+// 1 sign, 5 exponent (bias 15) and 10 mantissa bits.
+float from_f16(const char* at) {
+  const auto half = static_cast<std::uint32_t>(load<std::uint16_t>(at));
+  const std::uint32_t sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31,
+                      mantissa = half & 0x3ff;
+  if (exponent == 0) {  // subnormal: mantissa * 2^-24, exact in f32
+    const float value = std::ldexp(static_cast<float>(mantissa), -24);
+    return sign ? -value : value;
+  }
+  if (exponent == 31) return float_of_bits(sign | 0x7f800000u | mantissa << 13);
+  return float_of_bits(sign | (exponent + 112) << 23 | mantissa << 13);
+}
+
+float from_f64(const char* at) {
+  const auto value = load<double>(at);
+  const double largest = std::numeric_limits<float>::max();
+  // Half a step above the largest float is where rounding turns to infinity.
+  if (std::isfinite(value) && std::fabs(value) >= largest + std::ldexp(1.0, 103))
+    user_error("{} does not fit f32", value);
+  return static_cast<float>(value);
+}
+
+template <class T>
+std::int32_t from_integer(const char* at) {
+  const T value = load<T>(at);
+  if constexpr (sizeof(T) >= sizeof(std::int32_t)) {
+    constexpr auto kMax = std::numeric_limits<std::int32_t>::max();
+    bool fits = value <= static_cast<T>(kMax);
+    if constexpr (std::is_signed_v<T>)
+      fits = fits && value >= std::numeric_limits<std::int32_t>::min();
+    if (!fits) user_error("{} does not fit i32", value);
+  }
+  return static_cast<std::int32_t>(value);
+}
+
+std::int32_t from_bool(const char* at) {
+  const auto value = load<std::uint8_t>(at);
+  if (value > 1) user_error("{} is not a BOOL: 0 and 1 are", value);
+  return value;
+}
+
+constexpr ElementType kElementTypes[] = {
+    {.name = "F32", .bytes = 4, .to_float = load<float>},
+    {.name = "F16", .bytes = 2, .to_float = from_f16},
+    {.name = "BF16", .bytes = 2, .to_float = from_bf16},
+    {.name = "F64", .bytes = 8, .to_float = from_f64},
+    {.name = "BOOL", .bytes = 1, .to_int = from_bool, .dtype = boolean},
+    {.name = "U8", .bytes = 1, .to_int = from_integer<std::uint8_t>},
+    {.name = "I8", .bytes = 1, .to_int = from_integer<std::int8_t>},
+    {.name = "U16", .bytes = 2, .to_int = from_integer<std::uint16_t>},
+    {.name = "I16", .bytes = 2, .to_int = from_integer<std::int16_t>},
+    {.name = "U32", .bytes = 4, .to_int = from_integer<std::uint32_t>},
+    {.name = "I32", .bytes = 4, .to_int = from_integer<std::int32_t>},
+    {.name = "U64", .bytes = 8, .to_int = from_integer<std::uint64_t>},
+    {.name = "I64", .bytes = 8, .to_int = from_integer<std::int64_t>},
+    {.name = "F8_E4M3", .bytes = 1},
+    {.name = "F8_E5M2", .bytes = 1},
+};
+
+template <class T, class Convert>
+std::vector<T> elements(std::string_view bytes, std::uint64_t element_bytes, Convert convert) {
+  std::vector<T> values(bytes.size() / element_bytes);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = convert(bytes.data() + i * element_bytes);
+  return values;
+}
+
+}  // namespace
+
+const ElementType& element_type(std::string_view name) {
+  for (const ElementType& type : kElementTypes) {
+    if (type.name != name) continue;
+    if (!type.to_float && !type.to_int) user_error("dtype {} is not supported", name);
+    return type;
+  }
+  user_error("unknown dtype '{}'", name);
+}
+
+Array read_elements(const ElementType& type, const Shape& shape, std::string_view bytes) {
+  if (type.to_float) return {shape, elements<float>(bytes, type.bytes, type.to_float)};
+  return {shape, elements<std::int32_t>(bytes, type.bytes, type.to_int), type.dtype};
+}
+
+}  // namespace tensorgrad::io
