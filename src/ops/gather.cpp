@@ -32,6 +32,7 @@ constexpr Primitive kEmbedding = {
       if (in[0].shape.rank() != 2) break_rule("", "the table is [V, D]: table is {}", in[0].text());
       require_ids(in[1]);
       Type out{in[0].dtype, in[1].shape};
+      if (out.shape.rank() == kMaxRank) break_rule("", "at most {} axes: ids is {}", kMaxRank - 1, in[1].text());
       out.shape.push_back(in[0].shape[1]);
       return out;
     },

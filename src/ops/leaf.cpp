@@ -29,7 +29,10 @@ constexpr Primitive kConstant = {
     .name = "constant", .core = Core::constant, .arity = 0,
     .attrs = ir::attrs_index<ir::ConstantAttrs>(),
     .type = [](std::span<const Type>, const Attrs& attrs) {
-      return Type{std::get<ir::ConstantAttrs>(attrs).dtype, {}};
+      const auto& a = std::get<ir::ConstantAttrs>(attrs);
+      if (a.dtype == DType::i32 && !(a.value >= -0x1p31 && a.value < 0x1p31))
+        break_rule("", "{} does not fit i32", a.value);
+      return Type{a.dtype, {}};
     }};
 
 constexpr Primitive kIota = {

@@ -300,8 +300,10 @@ Tensor stack(Operands parts, int axis) {
 Tensor unsqueeze(Operand x, int axis) {
   Call call("unsqueeze", x.site());
   const Tensor t = call.tensor(x);
+  const int at = call.axis(t, axis, 1);
+  if (t.rank() == kMaxRank) call.fail("", "at most {} axes: {}", kMaxRank, call.describe("x", t));
   Shape shape = t.shape();
-  shape.insert(call.axis(t, axis, 1), 1);
+  shape.insert(at, 1);
   return reshape(t, shape);
 }
 

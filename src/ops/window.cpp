@@ -37,6 +37,7 @@ constexpr Primitive kWindows = {
       if (window_count(a) < 1)
         break_rule("", "the window is larger than axis {}: size {}, dilation {}, x is {}", a.axis, a.size,
                    a.dilation, in[0].text());
+      if (in[0].shape.rank() == kMaxRank) break_rule("", "at most {} axes: x is {}", kMaxRank - 1, in[0].text());
       Type out = in[0];
       out.shape[a.axis] = window_count(a);
       out.shape.push_back(a.size);
