@@ -61,11 +61,25 @@ namespace {
 constexpr const char* kStepEntry = "step";  // of the optimizer's state: steps made so far
 }
 
+// State of all parameters in one tensor; outside it goes by parameter: "m.l1.W".
+bool Session::is_flat(const schedule::Layout::Entry& entry) const {
+  return entry.type.shape == Shape{flat_elements_} && entry.type.dtype == DType::f32;
+}
+
 NamedArrays Session::optimizer_state() const {
   std::lock_guard lock(mutex_);
   NamedArrays out;
-  for (const auto& entry : state_layout_.entries())
-    if (entry.name != optim::kFailedState) out.emplace(entry.name, read_array(*state_buffer_, entry.offset, entry.type));
+  for (const auto& entry : state_layout_.entries()) {
+    if (entry.name == optim::kFailedState) continue;
+    if (!is_flat(entry)) {
+      out.emplace(entry.name, read_array(*state_buffer_, entry.offset, entry.type));
+      continue;
+    }
+    for (const ParamRecord& p : params_)
+      if (!p.frozen)
+        out.emplace(entry.name + "." + p.name,
+                    read_array(*state_buffer_, entry.offset + param_layout_.find(p.name)->offset, {DType::f32, p.shape}));
+  }
   out.emplace(kStepEntry, Array({}, std::vector<std::int32_t>{static_cast<std::int32_t>(steps_)}));
   return out;
 }
@@ -82,13 +96,19 @@ void Session::upload_optimizer_state(const NamedArrays& state) {
   }
   for (const auto& [name, array] : state)
     if (!now.count(name)) user_error("upload_optimizer_state: there is no state '{}'", name);
-  for (const auto& [name, array] : state) {
-    if (name == kStepEntry)
-      steps_ = array.ints()[0];
+  const auto put = [&](std::int64_t offset, const std::string& name) {
+    const Array& array = state.at(name);
+    device_->upload(*state_buffer_, offset,
+                    array.dtype() == DType::f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints()));
+  };
+  for (const auto& entry : state_layout_.entries()) {
+    if (entry.name == optim::kFailedState) continue;
+    if (!is_flat(entry)) put(entry.offset, entry.name);
     else
-      device_->upload(*state_buffer_, state_layout_.find(name)->offset,
-                      array.dtype() == DType::f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints()));
+      for (const ParamRecord& p : params_)
+        if (!p.frozen) put(entry.offset + param_layout_.find(p.name)->offset, entry.name + "." + p.name);
   }
+  steps_ = state.at(kStepEntry).ints()[0];
 }
 
 std::string Session::fingerprint() const {
@@ -138,7 +158,8 @@ Counts Session::counts(const Program& program) const {
     if (program.training && !p.frozen) out.gradient_bytes += 4 * p.shape.count();
   }
   if (program.training)
-    for (const auto& entry : state_layout_.entries()) out.state_bytes += 4 * entry.type.shape.count();
+    for (const auto& entry : state_layout_.entries())
+      out.state_bytes += is_flat(entry) ? out.gradient_bytes : 4 * entry.type.shape.count();
   for (const InputSpec& spec : program.specs) out.input_bytes += 4 * spec.shape.count();
   return out;
 }
@@ -159,7 +180,7 @@ std::string Session::show(const Program& program, std::string_view stage) const 
   std::string out;
   if (stage == "fuse") {
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-      out += fmt::format("group {}{}\n", s, plan.steps[s].copy ? " (copy)" : "");
+      out += fmt::format("group {}\n", s);
       for (const ir::NodeId id : plan.steps[s].group.nodes) out += "  " + ir::print_node(plan.graph, id) + "\n";
     }
     return out;

@@ -58,9 +58,11 @@ std::vector<float> initial_values(const Init& init, const Shape& shape, const st
   const auto count = static_cast<std::size_t>(shape.count());
   const double scale = init.scale_by_fan ? 1 / std::sqrt(std::max(1.0, fan_of(shape, init.both_fans))) : 1;
   const double a = init.a * scale, b = init.b * scale;
-  const auto random = [&](std::size_t i) {
+  // One call gives the numbers of two neighbours.
+  const std::uint32_t stream = name_hash(name);
+  const auto random = [&](std::size_t pair) {
     constexpr std::uint32_t kStream = 0x696e6974;  // "init"
-    return threefry(seed, kStream, name_hash(name), static_cast<std::uint32_t>(i));
+    return threefry(seed, kStream, stream, static_cast<std::uint32_t>(pair));
   };
   std::vector<float> out(count, 0.0f);
   switch (init.kind) {
@@ -68,15 +70,20 @@ std::vector<float> initial_values(const Init& init, const Shape& shape, const st
     case Init::Kind::ones: out.assign(count, 1.0f); break;
     case Init::Kind::constant: out.assign(count, init.a); break;
     case Init::Kind::normal:
-      for (std::size_t i = 0; i < count; ++i) {
-        const auto word = random(i);
+      for (std::size_t i = 0; i < count; i += 2) {
+        const auto word = random(i / 2);
         const double u = 1.0 - static_cast<double>(unit_float(word[0])), v = static_cast<double>(unit_float(word[1]));
-        out[i] = static_cast<float>(a + b * std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v));
+        const double radius = b * std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
+        out[i] = static_cast<float>(a + radius * std::cos(angle));
+        if (i + 1 < count) out[i + 1] = static_cast<float>(a + radius * std::sin(angle));
       }
       break;
     case Init::Kind::uniform:
-      for (std::size_t i = 0; i < count; ++i)
-        out[i] = static_cast<float>(a + (b - a) * static_cast<double>(unit_float(random(i)[0])));
+      for (std::size_t i = 0; i < count; i += 2) {
+        const auto word = random(i / 2);
+        out[i] = static_cast<float>(a + (b - a) * static_cast<double>(unit_float(word[0])));
+        if (i + 1 < count) out[i + 1] = static_cast<float>(a + (b - a) * static_cast<double>(unit_float(word[1])));
+      }
       break;
     case Init::Kind::literal:
       if (init.values.size() != count)

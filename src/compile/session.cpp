@@ -8,7 +8,11 @@
 #include "autodiff/differentiate.h"
 #include "compile/initialise.h"
 #include "kernels/lower.h"
+#include "passes/canonicalise.h"
+#include "passes/cse.h"
 #include "passes/dce.h"
+#include "passes/expand.h"
+#include "passes/materialise.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -28,7 +32,9 @@ double ms_since(Clock::time_point start) {
 // The graph without the captures that nobody asked for, and without what only they needed.
 ir::Graph simplify(ir::Graph graph, bool captures) {
   if (!captures) std::erase_if(graph.results, [](const Result& r) { return r.kind == Result::Kind::capture; });
-  graph = passes::dce(graph);
+  graph = passes::expand(passes::dce(graph));
+  graph = passes::dce(passes::cse(passes::canonicalise(graph)));
+  graph = passes::materialise(graph);
   ir::verify(graph);
   return graph;
 }
@@ -82,8 +88,19 @@ Session::Session(const FoundParams& params, const std::string& device, int threa
     }
     ParamAccess::bind(*param, name, id_, static_cast<int>(params_.size()));
     params_.push_back({name, param->shape(), param->init(), param->decays(), param->frozen()});
-    param_layout_.place(name, {DType::f32, param->shape()});
   }
+}
+
+// Trained parameters first, those that decay before the others: the optimizer sees one flat tensor.
+void Session::lay_out_parameters() {
+  const auto place = [&](auto wanted) {
+    for (const ParamRecord& p : params_)
+      if (wanted(p)) param_layout_.place(p.name, {DType::f32, p.shape});
+  };
+  place([](const ParamRecord& p) { return !p.frozen && p.decay; });
+  place([](const ParamRecord& p) { return !p.frozen && !p.decay; });
+  flat_elements_ = param_layout_.elements();
+  place([](const ParamRecord& p) { return p.frozen; });
   param_buffer_ = device_->allocate(param_layout_.elements());
   initialise();
 }
@@ -107,7 +124,6 @@ std::unique_ptr<Variant> Session::compile(const ir::Graph& graph, Program& progr
 }
 
 std::shared_ptr<Program> Session::build_training(const TrainingOptions& options, const Trace& function) {
-  const auto start = Clock::now();
   auto program = std::make_shared<Program>();
   program->training = true;
   program->specs = options.inputs;
@@ -139,6 +155,8 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
     if (options.train_only && !matches_any(*options.train_only, p.name)) p.frozen = true;
   }
 
+  lay_out_parameters();
+  const auto start = Clock::now();
   trace::Traced traced = trace::trace(
       {.inputs = options.inputs, .training = true, .wants_loss = true, .model = id_}, function);
   program->stages.trace = traced.builder.graph;
@@ -151,7 +169,8 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
       if (p.frozen) continue;
       const Tensor value = traced.builder.leaf("parameter", p.name, {DType::f32, p.shape});
       wanted.push_back(TensorAccess::node(value));
-      trained.push_back({p.name, value, {}, p.decay, matches_any(options.normalize_grads, p.name)});
+      trained.push_back({p.name, param_layout_.find(p.name)->offset, {}, p.decay,
+                         matches_any(options.normalize_grads, p.name)});
     }
   }
   if (trained.empty())
@@ -165,15 +184,16 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
   }
   program->stages.differentiate = traced.builder.graph;
 
+  std::sort(trained.begin(), trained.end(), [](const auto& a, const auto& b) { return a.offset < b.offset; });
   optim::UpdateOptions update{options.optimizer, options.clip_grad_norm, options.non_finite, options.accumulate, true};
   if (accumulate_ > 1) {
     ops::Builder copy = traced.builder;
     update.applies = false;
-    optim::append_update(copy, traced.loss, trained, update);
+    optim::append_update(copy, traced.loss, trained, flat_elements_, update);
     program->stages.accumulate = std::move(copy.graph);
     update.applies = true;
   }
-  optim::append_update(traced.builder, traced.loss, trained, update);
+  optim::append_update(traced.builder, traced.loss, trained, flat_elements_, update);
   program->stages.update = std::move(traced.builder.graph);
   program->stages.simplify = simplify(program->stages.update, false);
 
@@ -191,6 +211,7 @@ std::shared_ptr<Program> Session::build_forward(const std::vector<InputSpec>& in
                                                 const Trace& function) {
   std::lock_guard lock(mutex_);
   const auto start = Clock::now();
+  if (!param_buffer_) lay_out_parameters();
   auto program = std::make_shared<Program>();
   program->specs = inputs;
   trace::Traced traced = trace::trace({.inputs = inputs, .training = training, .model = id_}, function);
@@ -318,27 +339,12 @@ runtime::Spaces Session::spaces(Program& program, Variant& variant) const {
   return out;
 }
 
-namespace {
-
-// The op that looked at the id: the kernel's own, or a check that was fused into it.
-ir::NodeId checking_node(const schedule::Plan& plan, const runtime::IndexFailure& failure) {
-  for (const schedule::Step& step : plan.steps) {
-    if (step.group.root != failure.node) continue;
-    for (const ir::NodeId id : step.group.nodes)
-      if (const auto* check = std::get_if<ir::CheckAttrs>(&plan.graph[id].attrs); check && check->size == failure.extent)
-        return id;
-  }
-  return failure.node;
-}
-
-}  // namespace
-
 void Session::submit(Program& program, Variant& variant) {
   try {
     device_->submit(*variant.loaded, spaces(program, variant));
   } catch (const runtime::IndexFailure& failure) {
     const ir::Graph& graph = variant.plan.graph;
-    const ir::Node& node = graph[checking_node(variant.plan, failure)];
+    const ir::Node& node = graph[failure.node];
     const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
     const std::string op = site.composite.empty() ? std::string(node.op->name) : site.composite;
     throw UserError(user_message(op, fmt::format("id {} is out of range: ids are 0 to {}", failure.value, failure.extent - 1),

@@ -98,7 +98,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
                                    const schedule::PlanOptions& options = {});
   Variant& choose(Program& program, bool captures, bool accumulating);
+  void lay_out_parameters();
   void initialise();
+  bool is_flat(const schedule::Layout::Entry& entry) const;
   void grow_state();
   void check_feed(const Program& program, const Feed& feed) const;
   void feed_inputs(Program& program, const Feed& feed);
@@ -115,6 +117,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<ParamRecord> params_;
   std::map<std::string, std::string> aliases_;  // name of a tied field -> name of the parameter
   schedule::Layout param_layout_, state_layout_;
+  std::int64_t flat_elements_ = 0;  // of the parameters in training, which come first
   std::unique_ptr<runtime::Buffer> param_buffer_, gradient_buffer_, state_buffer_;
   std::int64_t state_capacity_ = 0;
   std::uint32_t seed_ = 0;

@@ -28,10 +28,11 @@ struct WindowAttrs { int axis; std::int64_t size, stride, dilation, length; };
 struct RowsAttrs { std::int64_t rows; };                    // segment_sum: rows of the result
 struct ScatterAttrs { int axis; std::int64_t size; };       // scatter_add: size of that axis
 struct RandomAttrs { std::int64_t site; };                  // random: which call of the program
+struct NormAttrs { double eps; };                           // normalize
 struct CheckAttrs { std::int64_t size; };                   // check_index: ids are below this
 
 using Attrs = std::variant<NoAttrs, LeafAttrs, ConstantAttrs, IotaAttrs, CastAttrs, AxesAttrs,
                            AxisAttrs, CumsumAttrs, ShapeAttrs, OrderAttrs, NarrowAttrs, PadAttrs,
-                           WindowAttrs, RowsAttrs, ScatterAttrs, RandomAttrs, CheckAttrs>;
+                           WindowAttrs, RowsAttrs, ScatterAttrs, RandomAttrs, CheckAttrs, NormAttrs>;
 
 }  // namespace tensorgrad::ir

@@ -54,6 +54,9 @@ struct Result {
   NodeId node = -1;
 };
 
+// Name of the flat tensor of all parameters in training, and of their flat gradient.
+inline constexpr const char* kFlat = "*";
+
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Result> results;

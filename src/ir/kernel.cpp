@@ -18,8 +18,8 @@ const char* name(Space space) {
 
 const char* name(Kernel::Kind kind) {
   switch (kind) {
-    case Kernel::Kind::map: return "map";
-    case Kernel::Kind::reduce: return "reduce";
+    case Kernel::Kind::rows: return "rows";
+    case Kernel::Kind::columns: return "columns";
     case Kernel::Kind::arg_reduce: return "arg_reduce";
     case Kernel::Kind::scan: return "scan";
     case Kernel::Kind::matmul: return "matmul";
@@ -29,11 +29,21 @@ const char* name(Kernel::Kind kind) {
   return "?";
 }
 
+namespace {
+
+std::string text_of(const Store& store, const char* what) {
+  return fmt::format("  {} %{} r{} -> {}+{}\n", what, store.node, store.value, name(store.place.space),
+                     store.place.offset);
+}
+
+}  // namespace
+
 std::string Kernel::text() const {
-  std::string out = fmt::format("kernel {} ({}) over {}", name, ir::name(kind), space.text());
-  if (kind == Kind::reduce)
-    out += fmt::format(", {} over the {} {} axes", ir::name(combine), leading ? "first" : "last", reduced);
-  out += '\n';
+  std::string out = fmt::format("kernel {}: {}", name, ir::name(kind));
+  if (kind == Kind::matmul)
+    out += fmt::format(" {} x [{}, {}] x [{}, ...]\n", batches, M, K, K);
+  else
+    out += fmt::format(" {} of {}\n", lines, length);
   for (std::size_t i = 0; i < loads.size(); ++i) {
     const Load& load = loads[i];
     switch (load.source) {
@@ -46,9 +56,16 @@ std::string Kernel::text() const {
     }
     out += fmt::format(" {}\n", load.map.text());
   }
-  out += program.text();
-  out += fmt::format("  store {}+{} {}\n", ir::name(store.place.space), store.place.offset,
-                     store.map.text());
+  if (!program.code.empty()) out += program.text();
+  for (const Store& store : stores) out += text_of(store, "store");
+  if (kind == Kind::matmul) {
+    out += "  left:\n" + a.text();
+    for (const MatmulPart& part : parts) {
+      out += fmt::format("  right, {} columns:\n", part.N) + part.b.text() + "  result:\n" + part.epilogue.text();
+      for (const Store& store : part.stores) out += text_of(store, "store");
+      if (part.sums_columns) out += text_of(part.column_sums, "column sums of right");
+    }
+  }
   return out;
 }
 

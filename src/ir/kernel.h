@@ -33,36 +33,51 @@ struct Load {
   IndexMap map = IndexMap::contiguous({});  // over the kernel's space; iota: the address is the value
 };
 
+// A value that goes to memory, in the row-major order of its elements (or lines).
 struct Store {
   Place place;
   DType dtype = DType::f32;
-  IndexMap map = IndexMap::contiguous({});  // strided, every element written once
+  Reg value = -1;    // of the kernel's program, or of a part's epilogue
+  NodeId node = -1;  // whose result it is
+};
+
+// One product of a matmul kernel: the columns that come from one right operand.
+struct MatmulPart {
+  std::int64_t N = 0;
+  ScalarProgram b;         // over [batch..., K, N]: the right operand
+  ScalarProgram epilogue;  // over [batch..., M, N]: what becomes of the product
+  std::vector<Store> stores;
+  Store column_sums;       // sums of the right operand over K [batch..., N], if its place is used
+  bool sums_columns = false;
 };
 
 struct Kernel {
   enum class Kind : std::uint8_t {
-    map,          // program over `space`, one store
-    reduce,       // program over `space`; the last axes are combined, or the first if `leading`
-    arg_reduce,   // position of the best along the last axis
-    scan,         // running combine along the last axis
-    matmul,       // load 0 [batch..., M, K] times load 1 [batch..., K, N]
-    segment_sum,  // load 0 ids [P], load 1 rows [P, D], result [rows, D]
-    scatter_add,  // load 0 ids, load 1 values, both over `space`; added along the last axis
+    rows,         // program over `lines` rows of `length` elements; reductions run along rows
+    columns,      // program over `length` rows of `lines` elements; reductions run down columns
+    arg_reduce,   // position of the best element of each row
+    scan,         // running sum along each row
+    matmul,
+    segment_sum,  // load 0 ids [P], load 1 values [P, D]: lines = D, length = P
+    scatter_add,  // load 0 ids, load 1 values, rows of `length`; added along rows of `extent`
   };
-  Kind kind = Kind::map;
-  std::string name;    // the op it came from, for people
-  NodeId node = -1;    // whose result it stores
-  Shape space;
-  int reduced = 0;       // reduce: how many axes are combined
-  bool leading = false;  // reduce: they are the first axes, not the last
-  Combine combine = Combine::none;
-  bool reverse = false;         // scan: from the end
-  std::int64_t extent = 0;      // segment_sum, scatter_add: ids are below this
-  std::int64_t stride = 0;      // scatter_add: distance of neighbours along that axis of the result
+  Kind kind = Kind::rows;
+  std::string name;     // the ops it came from, for people
+  std::int64_t lines = 1, length = 1;
   std::vector<Load> loads;
-  ScalarProgram program;        // map, reduce, arg_reduce, scan: the last register is the value
-  Store store;
+  ScalarProgram program;
+  std::vector<Store> stores;
 
+  Combine combine = Combine::none;  // arg_reduce
+  bool reverse = false;             // scan: from the end
+  std::int64_t extent = 0;          // segment_sum, scatter_add: ids are below this
+  IndexMap store_map = IndexMap::contiguous({});  // scan, scatter_add: where the rows' elements go
+
+  std::int64_t batches = 1, M = 0, K = 0;  // matmul
+  ScalarProgram a;                         // over [batch..., M, K]: the left operand
+  std::vector<MatmulPart> parts;
+
+  std::int64_t elements() const { return lines * length; }
   std::string text() const;
 };
 

@@ -41,6 +41,7 @@ enum class Core : std::uint8_t {
   segment_sum,  // adds rows of equal id, in order
   scatter_add,  // adds elements along an axis, in order
   fold,         // adds sliding windows back
+  composite,    // `expand` writes it with other ops, after differentiation
 };
 
 struct Primitive {
@@ -56,6 +57,8 @@ struct Primitive {
   IndexMap (*view)(const IndexMap& in, const Attrs& attrs) = nullptr;
   // reduce, arg_reduce, scan
   Combine combine = Combine::none;
+  // composite: the same value from simpler ops
+  Tensor (*expand)(const std::vector<Tensor>& in, const Attrs& attrs) = nullptr;
 
   // The gradient of each operand, written with ops; an invalid Tensor for none. Null when the
   // op has no gradient at all.

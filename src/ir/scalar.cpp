@@ -43,6 +43,9 @@ const char* name(ScalarOp op) {
     case ScalarOp::is_finite: return "is_finite";
     case ScalarOp::random: return "random";
     case ScalarOp::check_index: return "check_index";
+    case ScalarOp::reduce: return "reduce";
+    case ScalarOp::spread: return "spread";
+    case ScalarOp::accumulator: return "accumulator";
   }
   return "?";
 }
@@ -72,6 +75,26 @@ double identity(Combine combine, DType dtype) {
   return 0;
 }
 
+Reg ScalarProgram::push(Instr instr) {
+  Reg* const operands[] = {&instr.a, &instr.b, &instr.c};
+  const bool elementwise = instr.op != ScalarOp::load && instr.op != ScalarOp::constant &&
+                           instr.op != ScalarOp::reduce && instr.op != ScalarOp::spread;
+  if (elementwise) {
+    // A gather reads elements of the space; a constant is whatever its user is.
+    bool all_lines = instr.op != ScalarOp::accumulator && instr.op != ScalarOp::gather, any_line = false;
+    for (const Reg* r : operands) {
+      if (*r < 0 || code[static_cast<std::size_t>(*r)].op == ScalarOp::constant) continue;
+      (line(*r) ? any_line : all_lines) = line(*r);
+    }
+    if (any_line && all_lines) instr.line = true;
+    if (any_line && !all_lines)
+      for (Reg* r : operands)
+        if (*r >= 0 && line(*r)) *r = push({.op = ScalarOp::spread, .dtype = dtype(*r), .a = *r});
+  }
+  code.push_back(instr);
+  return static_cast<Reg>(code.size()) - 1;
+}
+
 Reg ScalarProgram::convert(Reg a, DType to) {
   if (dtype(a) == to) return a;
   const ScalarOp op = to == DType::f32   ? ScalarOp::to_f32
@@ -89,6 +112,8 @@ std::string ScalarProgram::text() const {
     if (in.op == ScalarOp::constant) out += fmt::format(" {}", in.value);
     for (const Reg r : {in.a, in.b, in.c})
       if (r >= 0) out += fmt::format(" r{}", r);
+    if (in.op == ScalarOp::reduce) out += fmt::format(" {}", name(in.combine));
+    if (in.line) out += "  per line";
     if (in.extent) out += fmt::format(" below {}", in.extent);
     if (in.op == ScalarOp::random) out += fmt::format(" site {}", in.site);
     out += '\n';

@@ -26,9 +26,18 @@ enum class ScalarOp : std::uint8_t {
   is_finite,
   random,       // uniform in [0, 1): threefry of key (a, b), counter (site, c)
   check_index,  // a itself; it is an error unless in 0 .. extent-1
+  reduce,       // `combine` of a over the row (rows) or the column (columns): one value per line
+  spread,       // a value per line, as an element of each of its elements
+  accumulator,  // matmul: the element of the product
 };
 
 const char* name(ScalarOp op);
+
+// How a reduction joins two values.
+enum class Combine : std::uint8_t { none, add, mul, max, min };
+
+const char* name(Combine combine);
+double identity(Combine combine, DType dtype);
 
 struct Instr {
   ScalarOp op = ScalarOp::constant;
@@ -39,27 +48,23 @@ struct Instr {
   std::int64_t extent = 0;  // gather, check_index
   std::int64_t stride = 0;  // gather
   std::uint32_t site = 0;   // random
+  std::int32_t node = -1;   // gather, check_index: the graph's node, for messages
+  Combine combine = Combine::none;  // reduce
+  bool line = false;        // one value per line (row or column) instead of one per element
 };
-
-// How a reduction joins two values.
-enum class Combine : std::uint8_t { none, add, mul, max, min };
-
-const char* name(Combine combine);
-double identity(Combine combine, DType dtype);
 
 struct ScalarProgram {
   std::vector<Instr> code;
 
   DType dtype(Reg r) const { return code[static_cast<std::size_t>(r)].dtype; }
 
-  Reg push(Instr instr) {
-    code.push_back(instr);
-    return static_cast<Reg>(code.size()) - 1;
-  }
+  // An op over values per line gives a value per line; where both kinds meet, lines are spread.
+  Reg push(Instr instr);
   Reg load(int slot, DType dtype) { return push({.op = ScalarOp::load, .dtype = dtype, .slot = slot}); }
   Reg constant(double value, DType dtype = DType::f32) {
     return push({.op = ScalarOp::constant, .dtype = dtype, .value = value});
   }
+  bool line(Reg r) const { return code[static_cast<std::size_t>(r)].line; }
   // Same type in and out.
   Reg unary(ScalarOp op, Reg a) { return push({.op = op, .dtype = dtype(a), .a = a}); }
   Reg binary(ScalarOp op, Reg a, Reg b) { return push({.op = op, .dtype = dtype(a), .a = a, .b = b}); }

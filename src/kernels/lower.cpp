@@ -1,7 +1,8 @@
 #include "kernels/lower.h"
 
+#include <algorithm>
 #include <functional>
-#include <numeric>
+#include <map>
 
 #include "ir/primitive.h"
 #include "support/fail.h"
@@ -18,12 +19,16 @@ using ir::Node;
 using ir::NodeId;
 using ir::Reg;
 using ir::ScalarOp;
+using ir::ScalarProgram;
+using schedule::Group;
 using schedule::Plan;
 
 namespace {
 
 // What a core does to the map of an operand before its program reads it.
 using Finish = std::function<IndexMap(const IndexMap&)>;
+
+std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 
 IndexMap as_is(const IndexMap& map) { return map; }
 
@@ -38,82 +43,73 @@ IndexMap axis_last(const IndexMap& map, int axis) {
 
 class Lowering {
  public:
-  Lowering(const Plan& plan, const schedule::Step& step) : plan_(plan), graph_(plan.graph), step_(step) {
-    root_ = step.group.root;
-    kernel_.node = root_;
-    kernel_.name = std::string(step.copy ? "copy" : node().op->name);
-    kernel_.store.place = step.place;
-    kernel_.store.dtype = node().type.dtype;
-    kernel_.store.map = IndexMap::contiguous(node().type.shape);
-  }
+  Lowering(const Plan& plan, const schedule::Step& step) : plan_(plan), graph_(plan.graph), step_(step) {}
 
   Kernel run() {
-    if (step_.copy) {
-      map_kernel();
-      value(root_, as_is);
+    if (step_.copied >= 0) {
+      copy();
       return std::move(kernel_);
     }
-    switch (node().op->core) {
-      case Core::view:
-      case Core::constant:
-      case Core::iota:
-        map_kernel();
-        read(root_, as_is);
-        break;
-      case Core::elementwise: {
-        map_kernel();
-        std::vector<Reg> in;
-        for (const NodeId input : node().inputs) in.push_back(value(input, as_is));
-        node().op->scalar(kernel_.program, in, node().attrs);
-        break;
-      }
-      case Core::concat: concat(); break;
-      case Core::reduce: reduce(); break;
-      case Core::arg_reduce: arg_reduce(); break;
-      case Core::scan: scan(); break;
-      case Core::matmul: matmul(); break;
-      case Core::gather: gather(); break;
-      case Core::take: take(); break;
-      case Core::segment_sum: segment_sum(); break;
-      case Core::scatter_add: scatter_add(); break;
-      case Core::fold: fold(); break;
-      case Core::leaf: internal_error("a leaf is not computed: {}", ir::print_node(graph_, root_));
+    const Group& group = step_.group;
+    std::vector<std::string> names;
+    for (const NodeId id : group.nodes) names.emplace_back(graph_[id].op->name);
+    kernel_.name = fmt::format("{}", fmt::join(names, "_"));
+    kernel_.lines = group.lines, kernel_.length = group.length;
+    switch (group.kind) {
+      case Group::Kind::rows: rows(); break;
+      case Group::Kind::columns: columns(); break;
+      case Group::Kind::matmul: matmul(); break;
+      case Group::Kind::single: single(); break;
     }
     return std::move(kernel_);
   }
 
  private:
-  const Node& node() const { return graph_[root_]; }
-  const ir::Type& in(std::size_t i) const { return graph_[node().inputs[i]].type; }
+  const Shape& shape_of(NodeId id) const { return graph_[id].type.shape; }
+  bool inlined(NodeId id) const { return plan_.fused.inlined[at(id)]; }
 
-  void map_kernel() {
-    kernel_.kind = Kernel::Kind::map;
-    kernel_.space = node().type.shape;
+  ir::Store store_of(const schedule::Stored& stored, Reg value) const {
+    return {stored.place, graph_[stored.node].type.dtype, value, stored.node};
   }
 
-  // Reads a node through the views above it, the nearest last. The root of this step may be a view
-  // that is about to be materialised: `read` looks through it, `value` takes what lies in memory.
-  Reg value(NodeId id, const Finish& finish) { return visit(id, finish, false); }
-  Reg read(NodeId id, const Finish& finish) { return visit(id, finish, true); }
+  // ---- reading operands into a program
 
-  Reg visit(NodeId id, const Finish& finish, bool through) {
-    const Node& n = graph_[id];
-    const bool stored = plan_.places[static_cast<std::size_t>(id)].has_value() && !through;
-    if (stored || n.op->core == Core::leaf || n.op->core == Core::constant || n.op->core == Core::iota)
-      return load(id, finish);
-    if (n.op->core == Core::view) {
+  // The value of an operand: a register of this program, an inlined node, or memory.
+  Reg value(ScalarProgram& program, NodeId id, const Finish& finish, bool line) {
+    views_.clear();
+    memo_.clear();
+    return visit(program, id, finish, line);
+  }
+
+  // `views_` are those above the node, the nearest last.
+  Reg visit(ScalarProgram& program, NodeId id, const Finish& finish, bool line) {
+    const Node& node = graph_[id];
+    if (node.op->core == Core::view) {
       views_.push_back(id);
-      const Reg r = value(n.inputs[0], finish);
+      const Reg r = visit(program, node.inputs[0], finish, line);
       views_.pop_back();
       return r;
     }
-    std::vector<Reg> regs;
-    for (const NodeId input : n.inputs) regs.push_back(value(input, finish));
-    return n.op->scalar(kernel_.program, regs, n.attrs);
+    if (schedule::computes(node) && inlined(id)) {
+      // All of an inlined expression is seen through the same views.
+      if (const auto known = memo_.find(id); known != memo_.end()) return known->second;
+      std::vector<Reg> regs;
+      for (const NodeId input : node.inputs) regs.push_back(visit(program, input, finish, line));
+      return memo_[id] = emit(program, id, regs);
+    }
+    if (const auto own = regs_.find(id); own != regs_.end()) return own->second;
+    return load(program, id, finish, line);
+  }
+
+  Reg emit(ScalarProgram& program, NodeId id, const std::vector<Reg>& regs) {
+    const std::size_t before = program.code.size();
+    const Reg r = graph_[id].op->scalar(program, regs, graph_[id].attrs);
+    for (std::size_t i = before; i < program.code.size(); ++i) program.code[i].node = id;
+    return r;
   }
 
   IndexMap map_of(NodeId id) const {
-    IndexMap map = IndexMap::contiguous(graph_[id].type.shape);
+    IndexMap map = IndexMap::contiguous(shape_of(id));
     for (auto view = views_.rbegin(); view != views_.rend(); ++view)
       map = graph_[*view].op->view(map, graph_[*view].attrs);
     return map;
@@ -128,25 +124,27 @@ class Lowering {
       out.value = graph_[id].as<ir::ConstantAttrs>().value;
     } else if (graph_[id].op->core == Core::iota) {
       out.source = Load::Source::iota;
+    } else if (const auto& place = plan_.places[at(id)]) {
+      out.place = *place;
     } else {
-      out.place = *plan_.places[static_cast<std::size_t>(id)];
+      internal_error("a kernel reads what is not in memory: {}", ir::print_node(graph_, id));
     }
     return out;
   }
 
-  Reg load(NodeId id, const Finish& finish) {
+  Reg load(ScalarProgram& program, NodeId id, const Finish& finish, bool line) {
     const Load made = make_load(id, finish(map_of(id)));
     if (made.source == Load::Source::constant && made.map.is_strided())
-      return kernel_.program.constant(made.value, made.dtype);
-    for (std::size_t i = 0; i < kernel_.program.code.size(); ++i) {
-      const Instr& instr = kernel_.program.code[i];
-      if (instr.op != ScalarOp::load) continue;
+      return program.constant(made.value, made.dtype);
+    for (std::size_t i = 0; i < program.code.size(); ++i) {
+      const Instr& instr = program.code[i];
+      if (instr.op != ScalarOp::load || instr.line != line) continue;
       const Load& other = kernel_.loads[static_cast<std::size_t>(instr.slot)];
       if (other.source == made.source && other.place == made.place && other.value == made.value &&
           other.dtype == made.dtype && other.map == made.map)
         return static_cast<Reg>(i);
     }
-    return kernel_.program.load(add(made), made.dtype);
+    return program.push({.op = ScalarOp::load, .dtype = made.dtype, .slot = add(made), .line = line});
   }
 
   int add(Load made) {
@@ -155,156 +153,263 @@ class Lowering {
   }
 
   // An operand that is memory (or a number) seen through views, with no program on it.
-  Load operand(std::size_t i) {
-    NodeId id = node().inputs[i];
-    views_.clear();
-    while (!plan_.places[static_cast<std::size_t>(id)] && graph_[id].op->core == Core::view) {
-      views_.push_back(id);
-      id = graph_[id].inputs[0];
-    }
-    Load out = make_load(id, map_of(id));
-    views_.clear();
-    return out;
+  Load operand(NodeId node, std::size_t i) {
+    const schedule::Operand seen = schedule::operand_of(graph_, graph_[node].inputs[i]);
+    return make_load(seen.base, seen.map);
   }
 
-  Reg iota_along(const Shape& space, int axis) {
-    Load made;
-    made.source = Load::Source::iota;
-    made.dtype = DType::i32;
-    Shape along;
-    for (int d = 0; d < space.rank(); ++d) along.push_back(d == axis ? space[d] : 1);
-    made.map = IndexMap::contiguous({space[axis]}).reshape(along).broadcast(space);
-    return kernel_.program.load(add(made), DType::i32);
-  }
+  // ---- rows
 
-  // Each part is read at its own range of the axis; elsewhere its value does not matter.
-  void concat() {
-    map_kernel();
-    const int axis = node().as<ir::AxisAttrs>().axis;
-    const std::int64_t total = kernel_.space[axis];
-    const Reg position = iota_along(kernel_.space, axis);
-    Reg out = -1;
-    std::int64_t end = total;
-    for (std::size_t i = node().inputs.size(); i-- > 0;) {
-      const std::int64_t size = in(i).shape[axis], start = end - size;
-      const Reg part = value(node().inputs[i], [&](const IndexMap& map) {
-        return map.pad(axis, start, total - end, 0);
-      });
-      if (out < 0) {
-        out = part;
-      } else {
-        const Reg bound = kernel_.program.constant(static_cast<double>(end), DType::i32);
-        out = kernel_.program.select(kernel_.program.compare(ScalarOp::less, position, bound), part, out);
+  void rows() {
+    kernel_.kind = Kernel::Kind::rows;
+    ScalarProgram& p = kernel_.program;
+    for (const NodeId id : step_.group.nodes) {
+      if (inlined(id)) continue;
+      const Node& node = graph_[id];
+      const bool line = plan_.fused.line[at(id)];
+      Reg r = -1;
+      switch (node.op->core) {
+        case Core::elementwise: {
+          std::vector<Reg> in;
+          for (const NodeId input : node.inputs) in.push_back(value(p, input, as_is, line));
+          r = emit(p, id, in);
+          break;
+        }
+        case Core::reduce: r = reduction(id, value(p, node.inputs[0], as_is, false)); break;
+        case Core::gather: r = gather(id); break;
+        case Core::take: r = take(id); break;
+        case Core::concat: r = concat(id); break;
+        default: internal_error("not a row op: {}", ir::print_node(graph_, id));
       }
-      end = start;
+      regs_[id] = r;
     }
+    store_members();
   }
 
-  // Rows are combined along memory where the last axis is reduced; else whole rows are added up.
-  void reduce() {
-    const auto& axes = node().as<ir::AxesAttrs>().axes;
-    const int rank = in(0).shape.rank();
-    std::vector<int> kept;
-    for (int d = 0; d < rank; ++d)
-      if (std::find(axes.begin(), axes.end(), d) == axes.end()) kept.push_back(d);
-    kernel_.kind = Kernel::Kind::reduce;
-    kernel_.combine = node().op->combine;
-    kernel_.reduced = static_cast<int>(axes.size());
-    kernel_.leading = !kept.empty() && kept.back() == rank - 1;
-    std::vector<int> order = kernel_.leading ? axes : kept;
-    const std::vector<int>& rest = kernel_.leading ? kept : axes;
-    order.insert(order.end(), rest.begin(), rest.end());
-    for (const int d : order) kernel_.space.push_back(in(0).shape[d]);
-    value(node().inputs[0], [&](const IndexMap& map) { return map.permute(order); });
+  Reg reduction(NodeId id, Reg operand) {
+    return kernel_.program.push({.op = ScalarOp::reduce, .dtype = graph_[id].type.dtype, .a = operand, .node = id,
+                                 .combine = graph_[id].op->combine, .line = true});
   }
 
-  void arg_reduce() {
-    const int axis = node().as<ir::AxisAttrs>().axis;
-    kernel_.kind = Kernel::Kind::arg_reduce;
-    kernel_.combine = node().op->combine;
-    kernel_.space = axis_last(IndexMap::contiguous(in(0).shape), axis).shape();
-    value(node().inputs[0], [&](const IndexMap& map) { return axis_last(map, axis); });
-  }
-
-  void scan() {
-    const auto& a = node().as<ir::CumsumAttrs>();
-    kernel_.kind = Kernel::Kind::scan;
-    kernel_.combine = node().op->combine;
-    kernel_.reverse = a.reverse;
-    kernel_.store.map = axis_last(kernel_.store.map, a.axis);
-    kernel_.space = kernel_.store.map.shape();
-    value(node().inputs[0], [&](const IndexMap& map) { return axis_last(map, a.axis); });
-  }
-
-  void matmul() {
-    kernel_.kind = Kernel::Kind::matmul;
-    kernel_.space = node().type.shape;
-    add(operand(0));
-    add(operand(1));
+  // Values that are loads or numbers are stored through a register of their own all the same; a
+  // value per line that is stored per element (a copy of a spread) is spread first.
+  void store_members() {
+    ScalarProgram& p = kernel_.program;
+    for (const schedule::Stored& stored : step_.stored) {
+      Reg r = regs_.at(stored.node);
+      if (p.line(r) && !plan_.fused.line[at(stored.node)])
+        r = p.push({.op = ScalarOp::spread, .dtype = p.dtype(r), .a = r});
+      if (!p.line(r) && plan_.fused.line[at(stored.node)]) {
+        // Only a number can be both; it becomes one per line.
+        p.code[static_cast<std::size_t>(r)].line = true;
+      }
+      kernel_.stores.push_back(store_of(stored, r));
+    }
   }
 
   // [..., D]: row ids[...] of the table.
-  void gather() {
-    map_kernel();
-    Load table = operand(0);
-    const Shape space = kernel_.space;
-    const std::int64_t rows = in(0).shape[0], stride = table.map.stride(0);
-    table.map = table.map.narrow(0, 0, 1).reshape({in(0).shape[1]}).broadcast(space);
-    const Reg id = value(node().inputs[1], [&](const IndexMap& map) {
+  Reg gather(NodeId id) {
+    const Node& node = graph_[id];
+    const Shape space = node.type.shape, table_shape = shape_of(node.inputs[0]);
+    Load table = operand(id, 0);
+    const std::int64_t stride = table.map.stride(0);
+    table.map = table.map.narrow(0, 0, 1).reshape({table_shape[1]}).broadcast(space);
+    const Reg ids = value(kernel_.program, node.inputs[1], [&](const IndexMap& map) {
       Shape with_one = map.shape();
       with_one.push_back(1);
       return map.reshape(with_one).broadcast(space);
-    });
-    indirect(std::move(table), id, rows, stride);
+    }, false);
+    return indirect(id, std::move(table), ids, table_shape[0], stride);
   }
 
-  void take() {
-    map_kernel();
-    const int axis = node().as<ir::AxisAttrs>().axis;
-    Load x = operand(0);
+  Reg take(NodeId id) {
+    const Node& node = graph_[id];
+    const int axis = node.as<ir::AxisAttrs>().axis;
+    Load x = operand(id, 0);
     const std::int64_t stride = x.map.stride(axis);
-    x.map = x.map.narrow(axis, 0, 1).broadcast(kernel_.space);
-    const Reg id = value(node().inputs[1], as_is);
-    indirect(std::move(x), id, in(0).shape[axis], stride);
+    x.map = x.map.narrow(axis, 0, 1).broadcast(node.type.shape);
+    const Reg ids = value(kernel_.program, node.inputs[1], as_is, false);
+    return indirect(id, std::move(x), ids, shape_of(node.inputs[0])[axis], stride);
   }
 
-  void indirect(Load data, Reg id, std::int64_t extent, std::int64_t stride) {
+  Reg indirect(NodeId id, Load data, Reg ids, std::int64_t extent, std::int64_t stride) {
     const DType dtype = data.dtype;
     const int slot = add(std::move(data));
-    kernel_.program.push({.op = ScalarOp::gather, .dtype = dtype, .a = id, .slot = slot, .extent = extent, .stride = stride});
+    return kernel_.program.push({.op = ScalarOp::gather, .dtype = dtype, .a = ids, .slot = slot, .extent = extent,
+                                 .stride = stride, .node = id});
   }
 
-  void segment_sum() {
+  // Each part is read at its own range of the axis; elsewhere its value does not matter.
+  Reg concat(NodeId id) {
+    const Node& node = graph_[id];
+    ScalarProgram& p = kernel_.program;
+    const int axis = node.as<ir::AxisAttrs>().axis;
+    const Shape& space = node.type.shape;
+    const std::int64_t total = space[axis];
+    Load position;
+    position.source = Load::Source::iota;
+    position.dtype = DType::i32;
+    Shape along;
+    for (int d = 0; d < space.rank(); ++d) along.push_back(d == axis ? space[d] : 1);
+    position.map = IndexMap::contiguous({total}).reshape(along).broadcast(space);
+    const Reg where = p.load(add(position), DType::i32);
+    Reg out = -1;
+    std::int64_t end = total;
+    for (std::size_t i = node.inputs.size(); i-- > 0;) {
+      const std::int64_t size = shape_of(node.inputs[i])[axis], start = end - size;
+      const Reg part = value(p, node.inputs[i], [&](const IndexMap& map) {
+        return map.pad(axis, start, total - end, 0);
+      }, false);
+      if (out < 0) {
+        out = part;
+      } else {
+        const Reg bound = p.constant(static_cast<double>(end), DType::i32);
+        out = p.select(p.compare(ScalarOp::less, where, bound), part, out);
+      }
+      end = start;
+    }
+    return out;
+  }
+
+  // ---- columns
+
+  void columns() {
+    kernel_.kind = Kernel::Kind::columns;
+    for (const NodeId id : step_.group.nodes) {
+      if (inlined(id)) continue;
+      const Node& node = graph_[id];
+      if (node.op->core == Core::reduce) {
+        const std::vector<int> order = schedule::reduce_shape(graph_, id).order;
+        regs_[id] = reduction(id, value(kernel_.program, node.inputs[0], [&](const IndexMap& map) {
+          return map.permute(order);
+        }, false));
+      } else {
+        std::vector<Reg> in;
+        for (const NodeId input : node.inputs) in.push_back(value(kernel_.program, input, as_is, true));
+        regs_[id] = emit(kernel_.program, id, in);
+      }
+    }
+    store_members();
+  }
+
+  // ---- matmul
+
+  void matmul() {
+    kernel_.kind = Kernel::Kind::matmul;
+    std::vector<NodeId> products;
+    for (const NodeId id : step_.group.nodes)
+      if (graph_[id].op->core == Core::matmul) products.push_back(id);
+    const Shape& left = shape_of(graph_[products[0]].inputs[0]);
+    kernel_.M = left[-2], kernel_.K = left[-1];
+    for (int d = 0; d < left.rank() - 2; ++d) kernel_.batches *= left[d];
+    keep_last(kernel_.a, value(kernel_.a, graph_[products[0]].inputs[0], as_is, false));
+    for (const NodeId product : products) part(product);
+  }
+
+  // A program's value is its last register.
+  static void keep_last(ScalarProgram& program, Reg value) {
+    if (value == static_cast<Reg>(program.code.size()) - 1) return;
+    program.code.push_back(program.code[static_cast<std::size_t>(value)]);
+  }
+
+  void part(NodeId product) {
+    ir::MatmulPart out;
+    out.N = graph_[product].type.shape[-1];
+    regs_.clear();
+    keep_last(out.b, value(out.b, graph_[product].inputs[1], as_is, false));
+    ScalarProgram& p = out.epilogue;
+    regs_[product] = p.push({.op = ScalarOp::accumulator, .dtype = DType::f32});
+    for (const NodeId id : step_.group.nodes) {
+      if (inlined(id) || plan_.fused.product[at(id)] != product || graph_[id].op->core != Core::elementwise) continue;
+      std::vector<Reg> in;
+      for (const NodeId input : graph_[id].inputs) in.push_back(value(p, input, as_is, false));
+      regs_[id] = emit(p, id, in);
+    }
+    for (const schedule::Stored& stored : step_.stored) {
+      if (plan_.fused.product[at(stored.node)] != product) continue;
+      if (graph_[stored.node].op->core == Core::reduce) {
+        out.column_sums = store_of(stored, -1);
+        out.sums_columns = true;
+      } else {
+        out.stores.push_back(store_of(stored, regs_.at(stored.node)));
+      }
+    }
+    kernel_.parts.push_back(std::move(out));
+  }
+
+  // ---- kernels of one node
+
+  void single() {
+    const NodeId id = step_.group.nodes.back();
+    switch (graph_[id].op->core) {
+      case Core::arg_reduce: arg_reduce(id); break;
+      case Core::scan: scan(id); break;
+      case Core::segment_sum: segment_sum(id); break;
+      case Core::scatter_add: scatter_add(id); break;
+      case Core::fold: fold(id); break;
+      default: internal_error("no kernel for {}", ir::print_node(graph_, id));
+    }
+    if (kernel_.stores.empty())
+      for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, 0));
+  }
+
+  void set_rows(const Shape& space) {
+    kernel_.length = space.back();
+    kernel_.lines = kernel_.length ? space.count() / kernel_.length : 0;
+  }
+
+  void arg_reduce(NodeId id) {
+    const int axis = graph_[id].as<ir::AxisAttrs>().axis;
+    kernel_.kind = Kernel::Kind::arg_reduce;
+    kernel_.combine = graph_[id].op->combine;
+    set_rows(axis_last(IndexMap::contiguous(shape_of(graph_[id].inputs[0])), axis).shape());
+    keep_last(kernel_.program, value(kernel_.program, graph_[id].inputs[0], [&](const IndexMap& map) {
+      return axis_last(map, axis);
+    }, false));
+  }
+
+  void scan(NodeId id) {
+    const auto& a = graph_[id].as<ir::CumsumAttrs>();
+    kernel_.kind = Kernel::Kind::scan;
+    kernel_.reverse = a.reverse;
+    kernel_.store_map = axis_last(IndexMap::contiguous(graph_[id].type.shape), a.axis);
+    set_rows(kernel_.store_map.shape());
+    const Reg r = value(kernel_.program, graph_[id].inputs[0], [&](const IndexMap& map) {
+      return axis_last(map, a.axis);
+    }, false);
+    for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, r));
+  }
+
+  void segment_sum(NodeId id) {
     kernel_.kind = Kernel::Kind::segment_sum;
-    kernel_.extent = node().as<ir::RowsAttrs>().rows;
-    const std::int64_t P = in(1).shape.count(), D = in(0).shape.back();
-    kernel_.space = {P, D};
-    Load values = operand(0), ids = operand(1);
+    kernel_.extent = graph_[id].as<ir::RowsAttrs>().rows;
+    const std::int64_t P = shape_of(graph_[id].inputs[1]).count(), D = shape_of(graph_[id].inputs[0]).back();
+    kernel_.length = P, kernel_.lines = D;
+    Load values = operand(id, 0), ids = operand(id, 1);
     values.map = values.map.reshape({P, D});
     ids.map = ids.map.reshape({P});
     add(std::move(ids));
     add(std::move(values));
   }
 
-  void scatter_add() {
-    const auto& a = node().as<ir::ScatterAttrs>();
+  void scatter_add(NodeId id) {
+    const auto& a = graph_[id].as<ir::ScatterAttrs>();
     kernel_.kind = Kernel::Kind::scatter_add;
     kernel_.extent = a.size;
-    Load values = operand(0), ids = operand(1);
+    kernel_.store_map = axis_last(IndexMap::contiguous(graph_[id].type.shape), a.axis);
+    Load values = operand(id, 0), ids = operand(id, 1);
     values.map = axis_last(values.map, a.axis);
     ids.map = axis_last(ids.map, a.axis);
-    kernel_.space = values.map.shape();
-    kernel_.stride = kernel_.store.map.stride(a.axis);
-    kernel_.store.map = axis_last(kernel_.store.map, a.axis);
+    set_rows(values.map.shape());
     add(std::move(ids));
     add(std::move(values));
   }
 
   // out[i] = sum over k of g[(i - k*dilation) / stride, k], where the division is exact: a sum over
   // the last axis of g seen with zeros between the windows and skewed.
-  void fold() {
-    const auto& a = node().as<ir::WindowAttrs>();
-    Load g = operand(0);
+  void fold(NodeId id) {
+    const auto& a = graph_[id].as<ir::WindowAttrs>();
+    Load g = operand(id, 0);
     IndexMap map = g.map;
     if (a.stride > 1) {
       Shape split = map.shape();
@@ -323,21 +428,33 @@ class Lowering {
     std::vector<int> order{last};
     for (int d = 0; d < last; ++d) order.push_back(d);
     g.map = map.permute(order);
-    kernel_.kind = Kernel::Kind::reduce;
-    kernel_.combine = ir::Combine::add;
-    kernel_.reduced = 1;
-    kernel_.leading = true;
-    kernel_.space = g.map.shape();
+    kernel_.kind = Kernel::Kind::columns;
+    kernel_.length = a.size;
+    kernel_.lines = graph_[id].type.shape.count();
     const DType dtype = g.dtype;
-    kernel_.program.load(add(std::move(g)), dtype);
+    const Reg x = kernel_.program.load(add(std::move(g)), dtype);
+    const Reg sum = kernel_.program.push({.op = ScalarOp::reduce, .dtype = dtype, .a = x, .node = id,
+                                          .combine = ir::Combine::add, .line = true});
+    for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, sum));
+  }
+
+  // Memory to memory.
+  void copy() {
+    kernel_.kind = Kernel::Kind::rows;
+    kernel_.name = "copy";
+    kernel_.length = shape_of(step_.copied).count();
+    const Load from = make_load(step_.copied, IndexMap::contiguous(shape_of(step_.copied)));
+    const Reg r = kernel_.program.load(add(from), from.dtype);
+    for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, r));
   }
 
   const Plan& plan_;
   const Graph& graph_;
   const schedule::Step& step_;
-  NodeId root_ = -1;
   Kernel kernel_;
-  std::vector<NodeId> views_;  // above the node that is being read, the nearest last
+  std::map<NodeId, Reg> regs_;  // of the members computed so far, in the current program
+  std::map<NodeId, Reg> memo_;  // of the inlined nodes of the operand that is being read
+  std::vector<NodeId> views_;   // above the node that is being read, the nearest last
 };
 
 }  // namespace

@@ -159,6 +159,10 @@ std::vector<int> Call::axes(const Tensor& x, const Axes& axes) const {
   return out;
 }
 
+void Call::require_elements(const Tensor& x, int axis) const {
+  if (x.shape()[axis] == 0) fail("", "axis {} is empty: {}", axis, describe("x", x));
+}
+
 void Call::require_f32(std::string_view label, const Tensor& x) const {
   if (x.dtype() != DType::f32)
     fail(fmt::format("cast({}, tg::f32)?", label), "needs f32: {}", describe(label, x));

@@ -111,6 +111,8 @@ class Call {
   int axis(const Tensor& x, int axis, int extra = 0) const;
   // Ascending axes counted from 0; all of them when none is given.
   std::vector<int> axes(const Tensor& x, const Axes& axes) const;
+  // At least one element along the axis.
+  void require_elements(const Tensor& x, int axis) const;
   void require_f32(std::string_view label, const Tensor& x) const;
   void require_i32(std::string_view label, const Tensor& x) const;
 

@@ -4,7 +4,92 @@
 #include <limits>
 
 #include "ops/builder.h"
+#include "ops/table.h"
 #include "tensorgrad/ops.h"
+
+// Three of them are primitives of core `composite`: differentiation sees them whole, because their
+// gradients need only their result; afterwards they are written out with other ops.
+namespace tensorgrad::ops {
+
+namespace {
+
+using ir::Attrs;
+using ir::Core;
+using ir::GradientArgs;
+using ir::Primitive;
+using ir::Type;
+
+Type axis_type(std::span<const Type> in, const Attrs& attrs) {
+  const int axis = std::get<ir::AxisAttrs>(attrs).axis;
+  if (in[0].dtype != DType::f32 || axis < 0 || axis >= in[0].shape.rank())
+    break_rule("", "needs f32 and one of its axes: x is {}, the axis {}", in[0].text(), axis);
+  return in[0];
+}
+
+// dx = s * (g - sum(g * s))
+constexpr Primitive kSoftmax = {
+    .name = "softmax", .core = Core::composite, .attrs = ir::attrs_index<ir::AxisAttrs>(), .type = axis_type,
+    .expand = [](const std::vector<Tensor>& in, const Attrs& attrs) {
+      const int axis = std::get<ir::AxisAttrs>(attrs).axis;
+      const Tensor e = exp(in[0] - max(in[0], axis, true));
+      return e / sum(e, axis, true);
+    },
+    .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
+      return {d.out * (d.g - sum(d.g * d.out, d.as<ir::AxisAttrs>().axis, true))};
+    }};
+
+// dx = g - exp(y) * sum(g)
+constexpr Primitive kLogSoftmax = {
+    .name = "log_softmax", .core = Core::composite, .attrs = ir::attrs_index<ir::AxisAttrs>(), .type = axis_type,
+    .expand = [](const std::vector<Tensor>& in, const Attrs& attrs) {
+      const int axis = std::get<ir::AxisAttrs>(attrs).axis;
+      const Tensor shifted = in[0] - max(in[0], axis, true);
+      return shifted - log(sum(exp(shifted), axis, true));
+    },
+    .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
+      return {d.g - exp(d.out) * sum(d.g, d.as<ir::AxisAttrs>().axis, true)};
+    }};
+
+Tensor inverse_deviation(const Tensor& centered, double eps) {
+  return rsqrt(mean(centered * centered, -1, true) + eps);
+}
+
+// y = (x - mean) / sqrt(var + eps) over the last axis; dx = r (g - mean(g) - y mean(g y)), r = 1/sqrt(var + eps)
+constexpr Primitive kNormalize = {
+    .name = "normalize", .core = Core::composite, .attrs = ir::attrs_index<ir::NormAttrs>(),
+    .type = [](std::span<const Type> in, const Attrs&) {
+      if (in[0].dtype != DType::f32 || in[0].shape.rank() < 1)
+        break_rule("", "needs f32 and at least one axis: x is {}", in[0].text());
+      return in[0];
+    },
+    .expand = [](const std::vector<Tensor>& in, const Attrs& attrs) {
+      const Tensor centered = in[0] - mean(in[0], -1, true);
+      return centered * inverse_deviation(centered, std::get<ir::NormAttrs>(attrs).eps);
+    },
+    .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
+      const Tensor r = inverse_deviation(d.in[0] - mean(d.in[0], -1, true), d.as<ir::NormAttrs>().eps);
+      return {(d.g - mean(d.g, -1, true) - d.out * mean(d.g * d.out, -1, true)) * r};
+    }};
+
+// y = x r, r = 1/sqrt(mean(x^2) + eps); dx = r (g - y mean(g y))
+constexpr Primitive kRmsNormalize = {
+    .name = "rms_normalize", .core = Core::composite, .attrs = ir::attrs_index<ir::NormAttrs>(),
+    .type = kNormalize.type,
+    .expand = [](const std::vector<Tensor>& in, const Attrs& attrs) {
+      return in[0] * inverse_deviation(in[0], std::get<ir::NormAttrs>(attrs).eps);
+    },
+    .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
+      const Tensor r = inverse_deviation(d.in[0], d.as<ir::NormAttrs>().eps);
+      return {(d.g - d.out * mean(d.g * d.out, -1, true)) * r};
+    }};
+
+constexpr const Primitive* kFamily[] = {&kSoftmax, &kLogSoftmax, &kNormalize, &kRmsNormalize};
+
+}  // namespace
+
+std::span<const Primitive* const> composite_family() { return kFamily; }
+
+}  // namespace tensorgrad::ops
 
 namespace tensorgrad {
 
@@ -35,8 +120,8 @@ Tensor softmax(Operand x, int axis) {
   const Tensor t = call.tensor(x);
   call.require_f32("x", t);
   const int at = call.axis(t, axis);
-  const Tensor e = exp(t - stop_gradient(max(t, at, true)));
-  return e / sum(e, at, true);
+  call.require_elements(t, at);
+  return call.emit(kSoftmax, {t}, ir::AxisAttrs{at});
 }
 
 Tensor log_softmax(Operand x, int axis) {
@@ -44,8 +129,8 @@ Tensor log_softmax(Operand x, int axis) {
   const Tensor t = call.tensor(x);
   call.require_f32("x", t);
   const int at = call.axis(t, axis);
-  const Tensor shifted = t - stop_gradient(max(t, at, true));
-  return shifted - log(sum(exp(shifted), at, true));
+  call.require_elements(t, at);
+  return call.emit(kLogSoftmax, {t}, ir::AxisAttrs{at});
 }
 
 Tensor softmax_causal(Operand x) {
@@ -71,8 +156,8 @@ Tensor attention(Operand query, Operand key, Operand value, AttentionOptions opt
     call.fail("", "causal attention needs at least as many keys as queries: {}", shapes());
   const float scale = options.scale.value_or(1 / std::sqrt(static_cast<float>(D)));
   // Grouped queries: the H/G heads of a group are more rows of the same product.
-  const Tensor rows = reshape(q * scale, {B, G, H / G * T, D});
-  Tensor scores = reshape(matmul(rows, swap_axes(k, -1, -2)), {B, G, H / G, T, S});
+  const Tensor rows = reshape(q, {B, G, H / G * T, D});
+  Tensor scores = reshape(matmul(rows, swap_axes(k, -1, -2)) * scale, {B, G, H / G, T, S});
   if (options.causal) scores = where(causal_mask(T, S), scores, -kInfinity);
   const Tensor weights = reshape(softmax(scores, -1), {B, G, H / G * T, S});
   return reshape(matmul(weights, v), {B, H, T, v.size(3)});
@@ -88,8 +173,7 @@ Tensor layer_norm(Operand x, Operand gain, Operand bias, float eps) {
     if (p.shape() != Shape{t.size(-1)})
       call.fail("", "gain and bias have the size of the last axis: {}, {}", call.describe("x", t),
                 call.describe("gain or bias", p));
-  const Tensor centered = t - mean(t, -1, true);
-  return centered * rsqrt(mean(centered * centered, -1, true) + eps) * g + b;
+  return call.emit(kNormalize, {t}, ir::NormAttrs{eps}) * g + b;
 }
 
 Tensor rms_norm(Operand x, Operand gain, float eps) {
@@ -100,7 +184,7 @@ Tensor rms_norm(Operand x, Operand gain, float eps) {
   const Tensor g = call.tensor(gain);
   if (g.shape() != Shape{t.size(-1)})
     call.fail("", "the gain has the size of the last axis: {}, {}", call.describe("x", t), call.describe("gain", g));
-  return t * rsqrt(mean(t * t, -1, true) + eps) * g;
+  return call.emit(kRmsNormalize, {t}, ir::NormAttrs{eps}) * g;
 }
 
 Tensor cross_entropy(Operand logits, Operand targets, CrossEntropyOptions options) {

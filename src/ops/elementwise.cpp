@@ -154,6 +154,62 @@ constexpr Primitive kErf = unary("erf", real_type, unary_value<ScalarOp::erf>,
       return {d.g * static_cast<float>(2 * std::numbers::inv_sqrtpi) * exp(-(d.in[0] * d.in[0]))};
     });
 
+// Not maximum(x, 0): the gradient at 0 is 0, and NaN stays NaN. The sign of the result is enough for
+// the gradient, so that x need not be kept.
+constexpr Primitive kRelu = unary("relu", real_type,
+    [](ScalarProgram& p, Regs in, const Attrs&) {
+      const Reg zero = p.constant(0);
+      return p.select(p.compare(ScalarOp::less_equal, in[0], zero), zero, in[0]);
+    },
+    [](const GradientArgs& d) -> Tensors { return {where(d.out <= 0.0f, 0.0f, d.g)}; });
+
+// The next three are primitives, not composites, so that their gradients start again from x and
+// nothing but x need be kept.
+
+Reg normal_cdf(ScalarProgram& p, Reg x) {
+  const Reg e = p.unary(ScalarOp::erf, p.binary(ScalarOp::mul, x, p.constant(1 / std::numbers::sqrt2)));
+  return p.binary(ScalarOp::mul, p.binary(ScalarOp::add, e, p.constant(1)), p.constant(0.5));
+}
+
+// x P(x), P the normal distribution; P(x) + x P'(x)
+constexpr Primitive kGelu = unary("gelu", real_type,
+    [](ScalarProgram& p, Regs in, const Attrs&) {
+      return p.binary(ScalarOp::mul, in[0], normal_cdf(p, in[0]));
+    },
+    [](const GradientArgs& d) -> Tensors {
+      const Tensor& x = d.in[0];
+      const Tensor cdf = (erf(x * static_cast<float>(1 / std::numbers::sqrt2)) + 1.0f) * 0.5f;
+      const auto peak = static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+      return {d.g * (cdf + x * exp(x * x * -0.5f) * peak)};
+    });
+
+constexpr double kTanhScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kTanhCubic = 0.044715;
+
+// x (1 + t)/2, t = tanh(a (x + c x^3)); (1 + t)/2 + x (1 - t^2)/2 a (1 + 3 c x^2)
+constexpr Primitive kGeluTanh = unary("gelu_tanh", real_type,
+    [](ScalarProgram& p, Regs in, const Attrs&) {
+      const Reg x = in[0], cube = p.binary(ScalarOp::mul, p.binary(ScalarOp::mul, x, x), x);
+      const Reg inner = p.binary(ScalarOp::add, x, p.binary(ScalarOp::mul, cube, p.constant(kTanhCubic)));
+      const Reg t = p.unary(ScalarOp::tanh, p.binary(ScalarOp::mul, inner, p.constant(kTanhScale)));
+      return p.binary(ScalarOp::mul, p.binary(ScalarOp::mul, x, p.constant(0.5)), p.binary(ScalarOp::add, t, p.constant(1)));
+    },
+    [](const GradientArgs& d) -> Tensors {
+      const Tensor& x = d.in[0];
+      const auto a = static_cast<float>(kTanhScale), c = static_cast<float>(kTanhCubic);
+      const Tensor t = tanh((x + x * x * x * c) * a);
+      return {d.g * ((t + 1.0f) * 0.5f + x * 0.5f * (1.0f - t * t) * ((x * x * (3 * c) + 1.0f) * a))};
+    });
+
+// x s, s = sigmoid(x); s (1 + x (1 - s))
+constexpr Primitive kSilu = unary("silu", real_type,
+    [](ScalarProgram& p, Regs in, const Attrs& attrs) {
+      return p.binary(ScalarOp::mul, in[0], kSigmoid.scalar(p, in, attrs));
+    },
+    [](const GradientArgs& d) -> Tensors {
+      const Tensor s = sigmoid(d.in[0]);
+      return {d.g * (s * (d.in[0] * (1.0f - s) + 1.0f))};
+    });
+
 constexpr Primitive kCast = {
     .name = "cast", .arity = 1, .attrs = ir::attrs_index<ir::CastAttrs>(),
     .type = [](std::span<const Type> in, const Attrs& attrs) {
@@ -165,7 +221,8 @@ constexpr Primitive kCast = {
 
 constexpr const Primitive* kFamily[] = {
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPow, &kNeg, &kAbs, &kSign, &kSqrt, &kRsqrt,
-    &kExp, &kExpm1, &kLog, &kLog1p, &kSin, &kCos, &kTanh, &kSigmoid, &kErf, &kCast};
+    &kExp, &kExpm1, &kLog, &kLog1p, &kSin, &kCos, &kTanh, &kSigmoid, &kErf, &kRelu, &kGelu,
+    &kGeluTanh, &kSilu, &kCast};
 
 Tensor real_unary(const Primitive& op, const Operand& x) {
   Call call(op.name, x.site());
@@ -243,6 +300,10 @@ Tensor cos(Operand x) { return real_unary(kCos, x); }
 Tensor tanh(Operand x) { return real_unary(kTanh, x); }
 Tensor sigmoid(Operand x) { return real_unary(kSigmoid, x); }
 Tensor erf(Operand x) { return real_unary(kErf, x); }
+Tensor relu(Operand x) { return real_unary(kRelu, x); }
+Tensor gelu(Operand x) { return real_unary(kGelu, x); }
+Tensor gelu_tanh(Operand x) { return real_unary(kGeluTanh, x); }
+Tensor silu(Operand x) { return real_unary(kSilu, x); }
 
 Tensor cast(Operand x, DType to) {
   Call call("cast", x.site());
@@ -256,41 +317,11 @@ Tensor square(Operand x) {
   return t * t;
 }
 
-// Not maximum(x, 0): the gradient at 0 is 0, and NaN stays NaN.
-Tensor relu(Operand x) {
-  Call call("relu", x.site());
-  const Tensor t = call.tensor(x);
-  call.require_f32("x", t);
-  return where(t <= 0.0f, 0.0f, t);
-}
-
 Tensor leaky_relu(Operand x, float slope) {
   Call call("leaky_relu", x.site());
   const Tensor t = call.tensor(x);
   call.require_f32("x", t);
   return where(t > 0.0f, t, t * slope);
-}
-
-Tensor gelu(Operand x) {
-  Call call("gelu", x.site());
-  const Tensor t = call.tensor(x);
-  call.require_f32("x", t);
-  return t * 0.5f * (erf(t * static_cast<float>(1 / std::numbers::sqrt2)) + 1.0f);
-}
-
-Tensor gelu_tanh(Operand x) {
-  Call call("gelu_tanh", x.site());
-  const Tensor t = call.tensor(x);
-  call.require_f32("x", t);
-  const auto scale = static_cast<float>(std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
-  return t * 0.5f * (tanh((t + t * t * t * 0.044715f) * scale) + 1.0f);
-}
-
-Tensor silu(Operand x) {
-  Call call("silu", x.site());
-  const Tensor t = call.tensor(x);
-  call.require_f32("x", t);
-  return t * sigmoid(t);
 }
 
 // max(x, 0) + log(1 + exp(-|x|)): exact at large |x|; the ties give the gradient 1/2 at 0.

@@ -142,6 +142,13 @@ constexpr Primitive kStopGradient = {
     .type = [](std::span<const Type> in, const Attrs&) { return in[0]; },
     .view = [](const IndexMap& in, const Attrs&) { return in; }};
 
+// The identity, computed: what a view becomes where it must lie in memory.
+constexpr Primitive kCopy = {
+    .name = "copy",
+    .type = [](std::span<const Type> in, const Attrs&) { return in[0]; },
+    .scalar = [](ir::ScalarProgram&, std::span<const ir::Reg> in, const Attrs&) { return in[0]; },
+    .gradient = [](const GradientArgs& d) -> Tensors { return {d.g}; }};
+
 constexpr Primitive kConcat = {
     .name = "concat", .core = Core::concat, .arity = -1, .attrs = ir::attrs_index<ir::AxisAttrs>(),
     .type = [](std::span<const Type> in, const Attrs& attrs) {
@@ -170,7 +177,7 @@ constexpr Primitive kConcat = {
       return out;
     }};
 
-constexpr const Primitive* kFamily[] = {&kReshape, &kPermute, &kBroadcast, &kNarrow, &kPad, &kFlip, &kStopGradient, &kConcat};
+constexpr const Primitive* kFamily[] = {&kReshape, &kPermute, &kBroadcast, &kNarrow, &kPad, &kFlip, &kStopGradient, &kCopy, &kConcat};
 
 }  // namespace
 

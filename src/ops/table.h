@@ -29,5 +29,6 @@ std::span<const ir::Primitive* const> matmul_family();
 std::span<const ir::Primitive* const> gather_family();
 std::span<const ir::Primitive* const> window_family();
 std::span<const ir::Primitive* const> random_family();
+std::span<const ir::Primitive* const> composite_family();
 
 }  // namespace tensorgrad::ops

@@ -1,5 +1,6 @@
 #include "optim/update.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tensorgrad/ops.h"
@@ -14,25 +15,41 @@ class Update {
  public:
   Update(ops::Builder& builder, const UpdateOptions& options) : builder_(builder), options_(options) {}
 
-  void run(const Tensor& loss, std::vector<Trained> trained) {
-    if (options_.non_finite != NonFinite::ignore) guard(loss, trained);
-    if (options_.accumulate > 1 && !accumulate(trained)) return;
-    for (Trained& t : trained)
-      if (t.normalize) t.gradient = t.gradient / (norm_of({t}) + 1e-6f);
-    if (options_.clip_grad_norm > 0) clip(trained);
+  void run(const Tensor& loss, const std::vector<Trained>& trained, std::int64_t elements) {
+    value_ = builder_.leaf("parameter", ir::kFlat, {DType::f32, {elements}});
+    decaying_ = 0;
+    for (const Trained& t : trained)
+      if (t.decay) decaying_ = std::max(decaying_, t.offset + t.gradient.count());
+    gradient_ = flatten(trained, elements, false);
+    builder_.graph.results.push_back({Result::Kind::gradient, ir::kFlat, TensorAccess::node(gradient_)});
+    if (options_.non_finite != NonFinite::ignore) guard(loss);
+    if (std::any_of(trained.begin(), trained.end(), [](const Trained& t) { return t.normalize; }))
+      gradient_ = flatten(trained, elements, true);
+    if (options_.accumulate > 1 && !accumulate()) return;
+    if (options_.clip_grad_norm > 0) clip();
     rate_ = builder_.leaf("input", ops::Builder::kRateInput, {DType::f32, {}});
-    std::visit([&](const auto& optimizer) { apply(optimizer, trained); }, options_.optimizer);
+    std::visit([&](const auto& optimizer) { apply(optimizer); }, options_.optimizer);
   }
 
  private:
-  Tensor state(const std::string& name, const Tensor& like) {
-    return builder_.leaf("state", name, {like.dtype(), like.shape()});
+  // All gradients in the places of their parameters, zeros between them.
+  static Tensor flatten(const std::vector<Trained>& trained, std::int64_t elements, bool normalize) {
+    std::vector<Tensor> parts;
+    for (std::size_t i = 0; i < trained.size(); ++i) {
+      const Trained& t = trained[i];
+      Tensor g = reshape(t.gradient, {t.gradient.count()});
+      if (normalize && t.normalize) g = g / (sqrt(sum(g * g)) + 1e-6f);
+      const std::int64_t next = i + 1 < trained.size() ? trained[i + 1].offset : elements;
+      parts.push_back(pad(g, 0, 0, next - t.offset - t.gradient.count()));
+    }
+    return concat(parts, 0);
   }
 
-  // Writes `value` into the parameter or state of that name, unless the guard forbids it.
+  Tensor state(const std::string& name) { return builder_.leaf("state", name, {DType::f32, value_.shape()}); }
+
+  // Writes `value` into the parameters or state of that name, unless the guard forbids it.
   void write(const std::string& name, const Tensor& before, const Tensor& value) {
-    const Tensor kept = may_write_.valid() ? where(may_write_, value, before) : value;
-    write_always(name, kept);
+    write_always(name, may_write_.valid() ? where(may_write_, value, before) : value);
   }
   void write_always(const std::string& name, const Tensor& value) {
     builder_.graph.results.push_back({Result::Kind::update, name, TensorAccess::node(value)});
@@ -42,9 +59,8 @@ class Update {
   }
 
   // Under `fail` the flag stays set, so that steps queued behind a bad one change nothing.
-  void guard(const Tensor& loss, const std::vector<Trained>& trained) {
-    Tensor bad = sum(cast(logical_not(is_finite(loss)), i32));
-    for (const Trained& t : trained) bad = bad + sum(cast(logical_not(is_finite(t.gradient)), i32));
+  void guard(const Tensor& loss) {
+    const Tensor bad = sum(cast(logical_not(is_finite(gradient_)), i32)) + cast(logical_not(is_finite(loss)), i32);
     const Tensor finite = equal(bad, 0);
     output(kFiniteOutput, finite);
     may_write_ = finite;
@@ -56,77 +72,59 @@ class Update {
   }
 
   // Adds this step's share to the sums. Returns whether the step applies them.
-  bool accumulate(std::vector<Trained>& trained) {
-    for (Trained& t : trained) {
-      const std::string name = "accumulated:" + t.name;
-      const Tensor before = state(name, t.value);
-      const Tensor total = before + t.gradient * (1.0f / static_cast<float>(options_.accumulate));
-      if (options_.applies)
-        write_always(name, zeros(before.shape()));
-      else
-        write(name, before, total);
-      t.gradient = total;
-    }
+  bool accumulate() {
+    const char* const name = "accumulated";
+    const Tensor before = state(name);
+    gradient_ = before + gradient_ * (1.0f / static_cast<float>(options_.accumulate));
+    if (options_.applies)
+      write_always(name, zeros(before.shape()));
+    else
+      write(name, before, gradient_);
     return options_.applies;
   }
 
-  static Tensor norm_of(const std::vector<Trained>& trained) {
-    Tensor total;
-    for (const Trained& t : trained) {
-      const Tensor squares = sum(t.gradient * t.gradient);
-      total = total.valid() ? total + squares : squares;
-    }
-    return sqrt(total);
-  }
-
-  void clip(std::vector<Trained>& trained) {
-    if (trained.empty()) return;
-    const Tensor norm = norm_of(trained);
+  void clip() {
+    const Tensor norm = sqrt(sum(gradient_ * gradient_));
     output(kNormOutput, norm);
-    const Tensor scale = minimum(1.0f, options_.clip_grad_norm / (norm + 1e-6f));
-    for (Trained& t : trained) t.gradient = t.gradient * scale;
+    gradient_ = gradient_ * minimum(1.0f, options_.clip_grad_norm / (norm + 1e-6f));
   }
 
-  void apply(const Sgd& sgd, const std::vector<Trained>& trained) {
-    for (const Trained& t : trained) {
-      Tensor g = t.gradient;
-      if (sgd.weight_decay != 0 && t.decay) g = g + t.value * sgd.weight_decay;
-      if (sgd.momentum != 0) {
-        const std::string name = "momentum:" + t.name;
-        const Tensor before = state(name, t.value);
-        const Tensor velocity = before * sgd.momentum + g;
-        write(name, before, velocity);
-        g = sgd.nesterov ? g + velocity * sgd.momentum : velocity;
-      }
-      write(t.name, t.value, t.value - g * rate_);
+  // The factor for the parameters that decay, 0 for the others.
+  Tensor decay_of(const Tensor& factor) const {
+    return where(arange(value_.count()) < decaying_, factor, 0.0f);
+  }
+
+  void apply(const Sgd& sgd) {
+    Tensor g = gradient_;
+    if (sgd.weight_decay != 0 && decaying_ > 0) g = g + value_ * decay_of(full({}, sgd.weight_decay));
+    if (sgd.momentum != 0) {
+      const Tensor before = state("momentum");
+      const Tensor velocity = before * sgd.momentum + g;
+      write("momentum", before, velocity);
+      g = sgd.nesterov ? g + velocity * sgd.momentum : velocity;
     }
+    write(ir::kFlat, value_, value_ - g * rate_);
   }
 
-  void apply(const Adam& adam, const std::vector<Trained>& trained) {
-    apply_adam(adam.beta1, adam.beta2, adam.eps, 0, trained);
-  }
-  void apply(const AdamW& adam, const std::vector<Trained>& trained) {
-    apply_adam(adam.beta1, adam.beta2, adam.eps, adam.weight_decay, trained);
-  }
+  void apply(const Adam& adam) { apply_adam(adam.beta1, adam.beta2, adam.eps, 0); }
+  void apply(const AdamW& adam) { apply_adam(adam.beta1, adam.beta2, adam.eps, adam.weight_decay); }
 
   // m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; p -= lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + eps)
-  void apply_adam(float beta1, float beta2, float eps, float decay, const std::vector<Trained>& trained) {
+  void apply_adam(float beta1, float beta2, float eps, float decay) {
     const Tensor t = count_updates();
     // 1 - b^t without the cancellation at small t.
     const auto correction = [&](float beta) { return -expm1(t * std::log(static_cast<double>(beta))); };
     const Tensor rate = rate_ / correction(beta1);
     const Tensor root = rsqrt(correction(beta2));
-    for (const Trained& p : trained) {
-      const Tensor m_before = state("m:" + p.name, p.value), v_before = state("v:" + p.name, p.value);
-      const Tensor m = m_before * beta1 + p.gradient * (1 - beta1);
-      const Tensor v = v_before * beta2 + p.gradient * p.gradient * (1 - beta2);
-      Tensor value = p.value;
-      if (decay != 0 && p.decay) value = value - value * (rate_ * decay);
-      value = value - rate * (m / (sqrt(v) * root + eps));
-      write("m:" + p.name, m_before, m);
-      write("v:" + p.name, v_before, v);
-      write(p.name, p.value, value);
-    }
+    const Tensor m_before = state("m"), v_before = state("v");
+    const Tensor m = m_before * beta1 + gradient_ * (1 - beta1);
+    const Tensor v = v_before * beta2 + gradient_ * gradient_ * (1 - beta2);
+    Tensor value = value_;
+    if (decay != 0 && decaying_ > 0) value = value - value * decay_of(rate_ * decay);
+    value = value - rate * (m / (sqrt(v) * root + eps));
+    write("m", m_before, m);
+    write("v", v_before, v);
+    write(ir::kFlat, value_, value);
   }
 
   // The number of this update, from 1; skipped steps do not count.
@@ -139,7 +137,9 @@ class Update {
 
   ops::Builder& builder_;
   const UpdateOptions& options_;
-  Tensor may_write_;  // bool scalar; invalid: always
+  Tensor value_, gradient_;    // flat
+  std::int64_t decaying_ = 0;  // the first so many elements decay
+  Tensor may_write_;           // bool scalar; invalid: always
   Tensor rate_;
 };
 
@@ -167,18 +167,51 @@ void check(const AdamW& adam) {
   require(adam.weight_decay >= 0, "AdamW", "weight_decay must not be negative", adam.weight_decay);
 }
 
+// The graph with each trained parameter read out of the flat tensor instead of a leaf of its own, so
+// that the update overwrites what everything else has read.
+ir::Graph with_flat_parameters(const ir::Graph& graph, const std::vector<Trained>& trained, std::int64_t elements) {
+  ops::Builder builder;
+  ops::BuildScope scope(builder);
+  builder.graph.sites = graph.sites;
+  builder.forced_site = 0;
+  std::vector<ir::NodeId> renamed(static_cast<std::size_t>(graph.size()), -1);
+  for (ir::NodeId id = 0; id < graph.size(); ++id) {
+    ir::Node node = graph[id];
+    ir::NodeId made = -1;
+    if (node.op->name == "parameter") {
+      const std::string& name = node.as<ir::LeafAttrs>().name;
+      const auto own = std::find_if(trained.begin(), trained.end(), [&](const Trained& t) { return t.name == name; });
+      if (own != trained.end() || name == ir::kFlat) {
+        const Tensor flat = builder.leaf("parameter", ir::kFlat, {DType::f32, {elements}});
+        const std::int64_t offset = own != trained.end() ? own->offset : 0;
+        made = TensorAccess::node(reshape(narrow(flat, 0, offset, node.type.shape.count()), node.type.shape));
+      }
+    }
+    if (made < 0) {
+      made = builder.graph.size();
+      for (ir::NodeId& input : node.inputs) input = renamed[static_cast<std::size_t>(input)];
+      builder.graph.nodes.push_back(std::move(node));
+    }
+    renamed[static_cast<std::size_t>(id)] = made;
+  }
+  builder.graph.results = graph.results;
+  for (Result& result : builder.graph.results) result.node = renamed[static_cast<std::size_t>(result.node)];
+  return std::move(builder.graph);
+}
+
 }  // namespace
 
 void check_optimizer(const Optimizer& optimizer) {
   std::visit([](const auto& own) { check(own); }, optimizer);
 }
 
-void append_update(ops::Builder& builder, const Tensor& loss, std::vector<Trained> trained,
-                   const UpdateOptions& options) {
+void append_update(ops::Builder& builder, const Tensor& loss, const std::vector<Trained>& trained,
+                   std::int64_t elements, const UpdateOptions& options) {
   ops::BuildScope scope(builder);
   builder.forced_site = 0;
-  Update(builder, options).run(loss, std::move(trained));
+  Update(builder, options).run(loss, trained, elements);
   builder.forced_site = -1;
+  builder.graph = with_flat_parameters(builder.graph, trained, elements);
 }
 
 }  // namespace tensorgrad::optim

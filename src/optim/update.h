@@ -10,12 +10,13 @@
 
 namespace tensorgrad::optim {
 
+// One parameter. All of them lie side by side in one flat tensor, those that decay first.
 struct Trained {
   std::string name;
-  Tensor value;     // the parameter
-  Tensor gradient;  // of the loss
+  std::int64_t offset = 0;  // in the flat tensor
+  Tensor gradient;          // of the loss
   bool decay = false;
-  bool normalize = false;  // scale its gradient to norm 1
+  bool normalize = false;   // scale its gradient to norm 1
 };
 
 struct UpdateOptions {
@@ -37,7 +38,8 @@ inline constexpr const char* kUpdatesState = "adam:updates";
 // at each step.
 void check_optimizer(const Optimizer& optimizer);
 
-void append_update(ops::Builder& builder, const Tensor& loss, std::vector<Trained> trained,
-                   const UpdateOptions& options);
+// `elements` is the size of the flat tensor; gaps between parameters stay zero.
+void append_update(ops::Builder& builder, const Tensor& loss, const std::vector<Trained>& trained,
+                   std::int64_t elements, const UpdateOptions& options);
 
 }  // namespace tensorgrad::optim

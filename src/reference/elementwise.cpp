@@ -182,6 +182,12 @@ constexpr Evaluation kTable[] = {
     {"tanh", 1, unary_f32<[](double x) { return std::tanh(x); }>},
     {"sigmoid", 1, unary_f32<[](double x) { return sigmoid(x); }>},
     {"erf", 1, unary_f32<[](double x) { return std::erf(x); }>},
+    {"gelu", 1, unary_f32<[](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }>},
+    {"gelu_tanh", 1, unary_f32<[](double x) {
+       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+     }>},
+    {"silu", 1, unary_f32<[](double x) { return x * sigmoid(x); }>},
+    {"relu", 1, unary_f32<[](double x) { return x <= 0 ? 0 : x; }>},
 
     {"less", 2, compare<[](double a, double b) { return a < b; }>},
     {"less_equal", 2, compare<[](double a, double b) { return a <= b; }>},
@@ -195,6 +201,7 @@ constexpr Evaluation kTable[] = {
     {"cast", 1, cast},
     {"check_index", 1, check_index},
     {"stop_gradient", 1, stop_gradient},
+    {"copy", 1, stop_gradient},
 };
 
 }  // namespace

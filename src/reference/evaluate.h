@@ -31,6 +31,7 @@ std::span<const Evaluation> random_table();
 std::span<const Evaluation> movement_table();
 std::span<const Evaluation> reduce_table();
 std::span<const Evaluation> gather_table();
+std::span<const Evaluation> composite_table();
 
 // All zeros.
 inline Value make_value(DType dtype, const Shape& shape) {

@@ -61,11 +61,8 @@ class Planner {
   Plan run() {
     const Graph& graph = plan_.graph;
     plan_.places.resize(at(graph.size()));
-    for (Group& group : fuse(graph, options_.fuse)) {
-      Step step;
-      step.group = std::move(group);
-      plan_.steps.push_back(std::move(step));
-    }
+    plan_.fused = fuse(graph, options_.fuse);
+    for (const Group& group : plan_.fused.groups) plan_.steps.push_back({group, {}, -1});
     place_leaves();
     find_reads();
     place_results();
@@ -89,6 +86,8 @@ class Planner {
         plan_.places[at(id)] = Place{Space::inputs, inputs_.place(leaf.name, node.type)};
       } else if (node.op->name == "state") {
         plan_.places[at(id)] = Place{Space::state, state_.place(leaf.name, node.type)};
+      } else if (leaf.name == ir::kFlat) {
+        plan_.places[at(id)] = Place{Space::parameters, 0};
       } else {
         const Layout::Entry* entry = parameters_.find(leaf.name);
         if (!entry) internal_error("the graph reads a parameter that the model lacks: {}", leaf.name);
@@ -97,52 +96,58 @@ class Planner {
     }
   }
 
-  // For each node in memory the first and last step that reads it.
+  // For each node the last step that reads it from memory, and whether any does.
   void find_reads() {
     const Graph& graph = plan_.graph;
-    born_.assign(at(graph.size()), -1);
     last_read_.assign(at(graph.size()), -1);
-    std::vector<bool> in_memory(at(graph.size()), false);
-    for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-      in_memory[at(plan_.steps[s].group.root)] = true;
-      born_[at(plan_.steps[s].group.root)] = static_cast<int>(s);
-    }
-    for (NodeId id = 0; id < graph.size(); ++id)
-      if (graph[id].op->core == Core::leaf) in_memory[at(id)] = true;
     for (std::size_t s = 0; s < plan_.steps.size(); ++s)
       for (const NodeId node : plan_.steps[s].group.nodes)
-        for (const NodeId input : graph[node].inputs)
-          if (in_memory[at(input)]) last_read_[at(input)] = static_cast<int>(s);
+        for (const NodeId input : graph[node].inputs) {
+          const NodeId base = base_of(graph, input);
+          const bool inside = plan_.fused.group[at(base)] == static_cast<int>(s);
+          if (!inside) last_read_[at(base)] = std::max(last_read_[at(base)], static_cast<int>(s));
+        }
   }
+
+  int born(NodeId id) const { return plan_.fused.inlined[at(id)] ? -1 : plan_.fused.group[at(id)]; }
 
   // Whether the step that makes `id` may write over `leaf`: nobody reads the old value afterwards,
   // and the step itself reads it, if at all, at the very element it writes.
   bool may_overwrite(NodeId leaf, NodeId id) const {
-    const int step = born_[at(id)];
+    const int step = born(id);
     if (last_read_[at(leaf)] != step) return last_read_[at(leaf)] < step;
-    for (const NodeId node : plan_.steps[static_cast<std::size_t>(step)].group.nodes) {
-      const ir::Node& n = plan_.graph[node];
-      switch (n.op->core) {
-        case Core::elementwise:
-        case Core::constant:
-        case Core::iota: break;
-        case Core::view: {
-          // A view of the leaf, or of something computed here from it, may move elements.
-          const NodeId base = base_of(plan_.graph, node);
-          if (base == leaf || (born_[at(base)] < 0 && plan_.graph[base].op->core == Core::elementwise)) return false;
-          break;
-        }
-        default: return false;
+    const Group& group = plan_.steps[static_cast<std::size_t>(step)].group;
+    if (group.kind == Group::Kind::matmul || group.kind == Group::Kind::single) return false;
+    const bool line = plan_.fused.line[at(id)];
+    for (const NodeId node : group.nodes) {
+      if (plan_.graph[node].op->core == Core::reduce && !line) return false;
+      for (const NodeId input : plan_.graph[node].inputs) {
+        const NodeId base = base_of(plan_.graph, input);
+        // The leaf, or something inlined that comes from it, seen through a view that moves.
+        const bool matters = base == leaf || comes_from(base, leaf);
+        if (matters && (!is_alias(plan_.graph, input) || plan_.graph[node].op->core != Core::elementwise)) return false;
+        if (base == leaf && !plan_.fused.inlined[at(node)] && plan_.fused.line[at(node)] != line) return false;
       }
     }
     return true;
   }
 
+  bool comes_from(NodeId id, NodeId leaf) const {
+    if (!plan_.fused.inlined[at(id)]) return false;
+    for (const NodeId input : plan_.graph[id].inputs) {
+      const NodeId base = base_of(plan_.graph, input);
+      if (base == leaf || comes_from(base, leaf)) return true;
+    }
+    return false;
+  }
+
   Place target(const Result& result) {
     const ir::Type& type = plan_.graph[result.node].type;
     switch (result.kind) {
-      case Result::Kind::gradient: return {Space::gradients, parameters_.find(result.name)->offset};
+      case Result::Kind::gradient:
+        return {Space::gradients, result.name == ir::kFlat ? 0 : parameters_.find(result.name)->offset};
       case Result::Kind::update:
+        if (result.name == ir::kFlat) return {Space::parameters, 0};
         if (const Layout::Entry* entry = parameters_.find(result.name)) return {Space::parameters, entry->offset};
         return {Space::state, state_.place(result.name, type)};
       case Result::Kind::output: return {Space::outputs, plan_.outputs.place(result.name, type)};
@@ -153,42 +158,34 @@ class Planner {
 
   NodeId leaf_at(const Place& place) const {
     for (NodeId id = 0; id < plan_.graph.size(); ++id)
-      if (plan_.graph[id].op->core == Core::leaf && plan_.places[at(id)] == place) return id;
+      if (plan_.graph[id].op->core == Core::leaf && plan_.graph[id].op->name != "input" && plan_.places[at(id)] == place) return id;
     return -1;
   }
 
-  // A result is computed straight into its place where that is free; else it is copied there:
-  // leaves before anything can overwrite them, the rest at the end.
+  // A result is computed straight into its place; an update that still has readers of the old value
+  // is copied there at the end.
   void place_results() {
     const Graph& graph = plan_.graph;
-    std::vector<Step> before, after;
+    std::vector<Step> late;
     for (const Result& result : graph.results) {
       const Place place = target(result);
       plan_.results.push_back(place);
-      NodeId root = result.node;
-      if (born_[at(root)] < 0) root = base_of(graph, root);
-      bool direct = born_[at(root)] >= 0 && !plan_.places[at(root)];
-      if (direct && result.kind == Result::Kind::update) {
-        const NodeId leaf = leaf_at(place);
-        direct = leaf < 0 || may_overwrite(leaf, root);
-      }
-      if (direct) {
-        plan_.places[at(root)] = place;
+      const NodeId base = base_of(graph, result.node);
+      if (plan_.fused.joined[at(base)]) {
+        plan_.places[at(base)] = place;
         continue;
       }
-      const bool is_leaf = graph[root].op->core == Core::leaf;
-      if (is_leaf && result.kind == Result::Kind::update)
-        internal_error("an update of {} with a leaf: {}", result.name, ir::print_node(graph, result.node));
-      Step copy;
-      copy.group = {result.node, {result.node}};
-      copy.place = place;
-      copy.copy = true;
-      (is_leaf ? before : after).push_back(std::move(copy));
-      if (!is_leaf) last_read_[at(root)] = std::numeric_limits<int>::max();
+      if (born(base) < 0 || plan_.places[at(base)])
+        internal_error("a result is not the memory of a node of its own: {}", ir::print_node(graph, result.node));
+      const NodeId leaf = result.kind == Result::Kind::update ? leaf_at(place) : -1;
+      if (leaf < 0 || may_overwrite(leaf, base)) {
+        plan_.places[at(base)] = place;
+      } else {
+        late.push_back({{}, {{base, place, 0}}, base});
+        last_read_[at(base)] = std::numeric_limits<int>::max();
+      }
     }
-    first_ = static_cast<int>(before.size());
-    plan_.steps.insert(plan_.steps.begin(), before.begin(), before.end());
-    plan_.steps.insert(plan_.steps.end(), after.begin(), after.end());
+    for (Step& copy : late) plan_.steps.push_back(std::move(copy));
   }
 
   void place_temporaries() {
@@ -196,14 +193,19 @@ class Planner {
     const int end = static_cast<int>(plan_.steps.size());
     for (int s = 0; s < end; ++s) {
       Step& step = plan_.steps[static_cast<std::size_t>(s)];
-      if (step.copy) continue;
-      auto& place = plan_.places[at(step.group.root)];
-      step.last_use = place ? end : std::clamp(last_read_[at(step.group.root)], s - first_, end - first_) + first_;
-      if (!place) {
-        const std::int64_t count = plan_.graph[step.group.root].type.shape.count();
-        place = Place{Space::arena, arena.place(count, options_.keep_all ? 0 : s, options_.keep_all ? end : step.last_use)};
+      if (step.copied >= 0) continue;
+      for (const NodeId id : step.group.nodes) {
+        if (plan_.fused.inlined[at(id)]) continue;
+        auto& place = plan_.places[at(id)];
+        if (!place && last_read_[at(id)] < 0) continue;  // only its own group reads it
+        const int last = place ? end : std::clamp(last_read_[at(id)], s, end);
+        if (!place) {
+          const std::int64_t count = plan_.graph[id].type.shape.count();
+          const bool all = options_.keep_all;
+          place = Place{Space::arena, arena.place(count, all ? 0 : s, all ? end : last)};
+        }
+        step.stored.push_back({id, *place, last});
       }
-      step.place = *place;
     }
     plan_.elements[static_cast<std::size_t>(Space::arena)] = arena.elements();
   }
@@ -213,8 +215,7 @@ class Planner {
   Layout& state_;
   Layout& inputs_;
   const PlanOptions& options_;
-  std::vector<int> born_, last_read_;  // by step, copies not counted
-  int first_ = 0;                      // copies before the first step
+  std::vector<int> last_read_;
 };
 
 }  // namespace
@@ -224,16 +225,17 @@ Plan plan(Graph graph, const Layouts& layouts, const PlanOptions& options) {
 }
 
 std::string Plan::text() const {
-  std::string out = fmt::format("plan: {} steps, arena {} bytes\n", steps.size(), bytes(Space::arena));
+  std::string out = fmt::format("plan: {} kernels, arena {} bytes\n", steps.size(), bytes(Space::arena));
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const Step& step = steps[s];
+    const char* const kinds[] = {"rows", "columns", "matmul", "single"};
     std::vector<std::string_view> names;
-    for (const NodeId id : step.group.nodes)
-      if (graph[id].op->core != Core::constant && graph[id].op->core != Core::view)
-        names.push_back(graph[id].op->name);
-    out += fmt::format("  {:4} %{:<5} {:24} -> {}+{} until {}{} : {}\n", s, step.group.root,
-                       graph[step.group.root].type.text(), ir::name(step.place.space), step.place.offset,
-                       step.last_use, step.copy ? " (copy)" : "", fmt::join(names, " "));
+    for (const NodeId id : step.group.nodes) names.push_back(graph[id].op->name);
+    out += fmt::format("{:4} {:8} {}\n", s, step.copied >= 0 ? "copy" : kinds[static_cast<int>(step.group.kind)],
+                       fmt::join(names, " "));
+    for (const Stored& stored : step.stored)
+      out += fmt::format("       %{:<5} {:20} -> {}+{} until {}\n", stored.node, graph[stored.node].type.text(),
+                         ir::name(stored.place.space), stored.place.offset, stored.last_use);
   }
   return out;
 }

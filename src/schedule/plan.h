@@ -20,15 +20,22 @@ struct PlanOptions {
   bool keep_all = false;  // no memory is used twice: every group's result can be looked at
 };
 
+// A member of a group whose value goes to memory.
+struct Stored {
+  ir::NodeId node = -1;
+  ir::Place place;
+  int last_use = 0;  // the last step that reads it; the number of steps if it outlives the run
+};
+
 struct Step {
   Group group;
-  ir::Place place;   // where the root's result goes
-  bool copy = false; // the root is in memory already and is copied there
-  int last_use = 0;  // the last step that reads it; the number of steps if it outlives the run
+  std::vector<Stored> stored;
+  ir::NodeId copied = -1;  // instead of a group: this node's memory is copied to the place
 };
 
 struct Plan {
   ir::Graph graph;
+  Fused fused;                                   // its groups are those of the steps
   std::vector<Step> steps;
   std::vector<std::optional<ir::Place>> places;  // of each node that lies in memory
   std::vector<ir::Place> results;                // of each result of the graph

@@ -39,8 +39,8 @@ std::int32_t truncate(float x) {
   return static_cast<std::int32_t>(x);
 }
 
-void check(std::int32_t id, std::int64_t extent) {
-  if (id < 0 || id >= extent) throw IndexError{id, extent};
+void check(std::int32_t id, const Instr& in) {
+  if (id < 0 || id >= in.extent) throw IndexError{id, in.extent, in.node};
 }
 
 template <class T>
@@ -98,24 +98,28 @@ void int_arithmetic(const Instr& in, const std::int32_t* a, const std::int32_t* 
 
 }  // namespace
 
-BlockProgram::BlockProgram(const ir::Kernel& kernel) : code_(kernel.program.code) {
-  for (const ir::Load& load : kernel.loads) {
-    readers_.emplace_back(load);
-    places_.push_back(load.place);
+BlockProgram::BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program,
+                           std::span<const Reg> kept, std::int64_t length, int capacity)
+    : code_(program.code), length_(length), capacity_(capacity) {
+  for (Instr& in : code_) {
+    if (in.op != ScalarOp::load && in.op != ScalarOp::gather) continue;
+    loads_.push_back(loads[static_cast<std::size_t>(in.slot)]);
+    readers_.emplace_back(loads_.back());
+    in.slot = static_cast<int>(loads_.size()) - 1;
   }
-  // Blocks of scratch memory are handed on once their register was read for the last time.
+  // Pieces of scratch memory are handed on once their register was read for the last time.
   const auto n = code_.size();
   std::vector<std::size_t> last_use(n, 0);
   for (std::size_t i = 0; i < n; ++i)
     for (const Reg r : {code_[i].a, code_[i].b, code_[i].c})
       if (r >= 0) last_use[static_cast<std::size_t>(r)] = i;
-  last_use.back() = n;
+  for (const Reg r : kept) last_use[static_cast<std::size_t>(r)] = n;
   slot_.assign(n, -1);
   constants_.resize(n);
   std::vector<int> free;
   for (std::size_t i = 0; i < n; ++i) {
     if (code_[i].op == ScalarOp::constant) {
-      constants_[i].assign(kBlock, element(code_[i].value, code_[i].dtype));
+      constants_[i].assign(static_cast<std::size_t>(capacity_), element(code_[i].value, code_[i].dtype));
       continue;
     }
     if (free.empty()) free.push_back(slots_++);
@@ -130,86 +134,119 @@ BlockProgram::BlockProgram(const ir::Kernel& kernel) : code_(kernel.program.code
   }
 }
 
-const float* BlockProgram::run(const Memory& memory, std::int64_t begin, int n, float* scratch) const {
-  thread_local std::vector<const float*> value;
-  value.resize(code_.size());
+const float* const* BlockProgram::run(const Memory& memory, const Block& block, float* scratch, Part part,
+                                      const Given& given) const {
+  thread_local std::vector<const float*> values;
+  values.resize(code_.size());
+  const auto value = [&](Reg r) { return r < 0 ? nullptr : values[static_cast<std::size_t>(r)]; };
   for (std::size_t i = 0; i < code_.size(); ++i) {
     const Instr& in = code_[i];
-    float* out = scratch + static_cast<std::size_t>(slot_[i] < 0 ? 0 : slot_[i]) * kBlock;
-    const float* a = in.a < 0 ? nullptr : value[static_cast<std::size_t>(in.a)];
-    const float* b = in.b < 0 ? nullptr : value[static_cast<std::size_t>(in.b)];
-    const float* c = in.c < 0 ? nullptr : value[static_cast<std::size_t>(in.c)];
-    value[i] = out;
+    if (in.op == ScalarOp::constant) {
+      values[i] = constants_[i].data();
+      continue;
+    }
+    if (part == Part::elements && in.line) continue;
+    if (part == Part::lines && !in.line) continue;
+    float* out = scratch + static_cast<std::size_t>(slot_[i]) * static_cast<std::size_t>(capacity_);
+    values[i] = out;
+    const std::int64_t begin = in.line ? block.first_line : block.begin;
+    const int n = in.line ? block.lines : block.n;
     switch (in.op) {
       case ScalarOp::load:
-        value[i] = readers_[static_cast<std::size_t>(in.slot)].read(memory, begin, n, out);
+        values[i] = readers_[static_cast<std::size_t>(in.slot)].read(memory, begin, n, out);
         break;
-      case ScalarOp::gather: {
-        const auto slot = static_cast<std::size_t>(in.slot);
-        const float* base = memory.at(places_[slot]);
-        std::int64_t address[kBlock];
-        readers_[slot].addresses(begin, n, address);
-        for (int j = 0; j < n; ++j) {
-          check(ints(a)[j], in.extent);
-          out[j] = base[address[j] + ints(a)[j] * in.stride];
-        }
+      case ScalarOp::accumulator: values[i] = given.accumulator; break;
+      case ScalarOp::reduce:
+        if (part == Part::lines)
+          values[i] = given.reductions[i];
+        else
+          reduce(in, value(in.a), block.lines, out);
+        break;
+      case ScalarOp::spread: {
+        const float* from = value(in.a);
+        for (int l = 0; l < block.lines; ++l) std::fill_n(out + l * length_, length_, from[l]);
         break;
       }
-      case ScalarOp::constant: value[i] = constants_[i].data(); break;
-      case ScalarOp::less:
-      case ScalarOp::less_equal:
-      case ScalarOp::equal:
-        if (code_[static_cast<std::size_t>(in.a)].dtype == DType::f32)
-          compare(in, a, b, ints(out), n);
-        else
-          compare(in, ints(a), ints(b), ints(out), n);
-        break;
-      case ScalarOp::logical_and:
-        binary(ints(a), ints(b), ints(out), n, [](std::int32_t x, std::int32_t y) { return x & y; });
-        break;
-      case ScalarOp::logical_or:
-        binary(ints(a), ints(b), ints(out), n, [](std::int32_t x, std::int32_t y) { return x | y; });
-        break;
-      case ScalarOp::logical_not:
-        unary(ints(a), ints(out), n, [](std::int32_t x) { return x ^ 1; });
-        break;
-      case ScalarOp::select:
-        for (int j = 0; j < n; ++j) out[j] = ints(a)[j] ? b[j] : c[j];
-        break;
-      case ScalarOp::to_f32:
-        unary(ints(a), out, n, [](std::int32_t x) { return static_cast<float>(x); });
-        break;
-      case ScalarOp::to_i32:
-        if (code_[static_cast<std::size_t>(in.a)].dtype == DType::f32)
-          unary(a, ints(out), n, truncate);
-        else
-          std::copy_n(a, n, out);
-        break;
-      case ScalarOp::to_bool:
-        if (code_[static_cast<std::size_t>(in.a)].dtype == DType::f32)
-          unary(a, ints(out), n, [](float x) { return std::int32_t{x != 0}; });
-        else
-          unary(ints(a), ints(out), n, [](std::int32_t x) { return std::int32_t{x != 0}; });
-        break;
-      case ScalarOp::is_finite:
-        unary(ints(a), ints(out), n, [](std::int32_t x) { return std::int32_t{(x & 0x7f800000) != 0x7f800000}; });
-        break;
-      case ScalarOp::random:
-        for (int j = 0; j < n; ++j)
-          out[j] = unit_float(threefry(u(ints(a)[j]), u(ints(b)[j]), in.site, u(ints(c)[j]))[0]);
-        break;
-      case ScalarOp::check_index:
-        for (int j = 0; j < n; ++j) check(ints(a)[j], in.extent);
-        std::copy_n(a, n, out);
-        break;
-      default:
-        if (in.dtype == DType::f32)
-          real_arithmetic(in, a, b, out, n);
-        else
-          int_arithmetic(in, ints(a), ints(b), ints(out), n);
+      default: evaluate(memory, in, begin, n, value(in.a), value(in.b), value(in.c), out);
     }
   }
-  return value[code_.size() - 1];
+  return values.data();
+}
+
+void BlockProgram::reduce(const Instr& in, const float* a, int lines, float* out) const {
+  for (int l = 0; l < lines; ++l)
+    out[l] = rounded(combine_block(in.combine, in.dtype, ir::identity(in.combine, in.dtype), a + l * length_,
+                                   static_cast<int>(length_)),
+                     in.dtype);
+}
+
+void BlockProgram::evaluate(const Memory& memory, const Instr& in, std::int64_t begin, int n, const float* a,
+                            const float* b, const float* c, float* out) const {
+  const auto real = [&](Reg r) { return code_[static_cast<std::size_t>(r)].dtype == DType::f32; };
+  switch (in.op) {
+    case ScalarOp::gather: {
+      const auto slot = static_cast<std::size_t>(in.slot);
+      const float* base = memory.at(loads_[slot].place);
+      thread_local std::vector<std::int64_t> address;
+      address.resize(static_cast<std::size_t>(capacity_));
+      readers_[slot].addresses(begin, n, address.data());
+      for (int j = 0; j < n; ++j) {
+        check(ints(a)[j], in);
+        out[j] = base[address[static_cast<std::size_t>(j)] + ints(a)[j] * in.stride];
+      }
+      return;
+    }
+    case ScalarOp::less:
+    case ScalarOp::less_equal:
+    case ScalarOp::equal:
+      if (real(in.a))
+        compare(in, a, b, ints(out), n);
+      else
+        compare(in, ints(a), ints(b), ints(out), n);
+      return;
+    case ScalarOp::logical_and:
+      return binary(ints(a), ints(b), ints(out), n, [](std::int32_t x, std::int32_t y) { return x & y; });
+    case ScalarOp::logical_or:
+      return binary(ints(a), ints(b), ints(out), n, [](std::int32_t x, std::int32_t y) { return x | y; });
+    case ScalarOp::logical_not: return unary(ints(a), ints(out), n, [](std::int32_t x) { return x ^ 1; });
+    case ScalarOp::select: {
+      // By bits: a branch would be mispredicted half of the time. The condition is 0 or 1.
+      const std::int32_t *condition = ints(a), *yes = ints(b), *no = ints(c);
+      std::int32_t* to = ints(out);
+      for (int j = 0; j < n; ++j) to[j] = (yes[j] & -condition[j]) | (no[j] & (condition[j] - 1));
+      return;
+    }
+    case ScalarOp::to_f32:
+      return unary(ints(a), out, n, [](std::int32_t x) { return static_cast<float>(x); });
+    case ScalarOp::to_i32:
+      if (real(in.a))
+        unary(a, ints(out), n, truncate);
+      else
+        std::copy_n(a, n, out);
+      return;
+    case ScalarOp::to_bool:
+      if (real(in.a))
+        unary(a, ints(out), n, [](float x) { return std::int32_t{x != 0}; });
+      else
+        unary(ints(a), ints(out), n, [](std::int32_t x) { return std::int32_t{x != 0}; });
+      return;
+    case ScalarOp::is_finite:
+      return unary(ints(a), ints(out), n,
+                   [](std::int32_t x) { return std::int32_t{(x & 0x7f800000) != 0x7f800000}; });
+    case ScalarOp::random:
+      for (int j = 0; j < n; ++j)
+        out[j] = unit_float(threefry(u(ints(a)[j]), u(ints(b)[j]), in.site, u(ints(c)[j]))[0]);
+      return;
+    case ScalarOp::check_index:
+      for (int j = 0; j < n; ++j) check(ints(a)[j], in);
+      std::copy_n(a, n, out);
+      return;
+    default:
+      if (in.dtype == DType::f32)
+        real_arithmetic(in, a, b, out, n);
+      else
+        int_arithmetic(in, ints(a), ints(b), ints(out), n);
+  }
 }
 
 }  // namespace tensorgrad::cpu

@@ -8,8 +8,8 @@ namespace tensorgrad::cpu {
 
 std::unique_ptr<Compiled> compile(const ir::Kernel& kernel) {
   switch (kernel.kind) {
-    case ir::Kernel::Kind::map: return compile_map(kernel);
-    case ir::Kernel::Kind::reduce: return compile_reduce(kernel);
+    case ir::Kernel::Kind::rows: return compile_rows(kernel);
+    case ir::Kernel::Kind::columns: return compile_columns(kernel);
     case ir::Kernel::Kind::arg_reduce: return compile_arg_reduce(kernel);
     case ir::Kernel::Kind::scan: return compile_scan(kernel);
     case ir::Kernel::Kind::matmul: return compile_matmul(kernel);

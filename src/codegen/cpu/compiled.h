@@ -29,8 +29,8 @@ class Compiled {
 std::unique_ptr<Compiled> compile(const ir::Kernel& kernel);
 
 // One per file.
-std::unique_ptr<Compiled> compile_map(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_reduce(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_rows(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_columns(const ir::Kernel& kernel);
 std::unique_ptr<Compiled> compile_arg_reduce(const ir::Kernel& kernel);
 std::unique_ptr<Compiled> compile_scan(const ir::Kernel& kernel);
 std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel);

@@ -15,22 +15,25 @@ constexpr std::int64_t kTileColumns = 192;
 constexpr std::int64_t kDepth = 256;  // of k at a time, so that panels stay in cache
 static_assert(kDepth <= kBlock && kTileColumns <= kBlock, "packing reads runs of at most a block");
 
-// One operand [batch..., rows, columns].
+// One operand [batch..., rows, columns]: memory seen through views, or a program over it.
 class Operand {
  public:
-  explicit Operand(const ir::Load& load) : load_(load), reader_(load) {
-    const ir::IndexMap& map = load.map;
-    const int rank = map.shape().rank();
-    rows_ = map.shape()[rank - 2], columns_ = map.shape()[rank - 1];
-    strided_ = map.is_strided() && load.source == ir::Load::Source::memory;
-    if (strided_) row_stride_ = map.stride(rank - 2), column_stride_ = map.stride(rank - 1);
+  Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows, std::int64_t columns)
+      : value_(static_cast<ir::Reg>(program.code.size()) - 1),
+        program_(loads, program, std::span(&value_, 1)),
+        rows_(rows),
+        columns_(columns) {
+    const ir::Load* load = program_.plain_load();
+    if (!load || !load->map.is_strided() || load->source != ir::Load::Source::memory) return;
+    const int rank = load->map.shape().rank();
+    strided_ = true;
+    row_stride_ = load->map.stride(rank - 2), column_stride_ = load->map.stride(rank - 1);
   }
 
   // Panels of kPanelRows rows, column by column; rows past the edge are zero.
   void pack_rows(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
                  std::int64_t depth, float* to) const {
     const float* base = strided_ ? origin(memory, batch) + row * row_stride_ + column * column_stride_ : nullptr;
-    float block[kBlock];
     for (std::int64_t r = 0; r < rows; r += kPanelRows, to += kPanelRows * depth) {
       const int n = static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - r));
       for (int j = 0; j < kPanelRows; ++j) {
@@ -40,7 +43,7 @@ class Operand {
           const float* from = base + (r + j) * row_stride_;
           for (std::int64_t i = 0; i < depth; ++i) to[i * kPanelRows + j] = from[i * column_stride_];
         } else {
-          const float* from = run(memory, batch, row + r + j, column, depth, block);
+          const float* from = run(memory, batch, row + r + j, column, depth);
           for (std::int64_t i = 0; i < depth; ++i) to[i * kPanelRows + j] = from[i];
         }
       }
@@ -51,9 +54,8 @@ class Operand {
   void pack_columns(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t depth, std::int64_t column,
                     std::int64_t columns, std::int64_t NR, float* to) const {
     const float* base = strided_ ? origin(memory, batch) + row * row_stride_ + column * column_stride_ : nullptr;
-    float block[kBlock];
     for (std::int64_t i = 0; i < depth; ++i) {
-      const float* from = strided_ ? base + i * row_stride_ : run(memory, batch, row + i, column, columns, block);
+      const float* from = strided_ ? base + i * row_stride_ : run(memory, batch, row + i, column, columns);
       const std::int64_t stride = strided_ ? column_stride_ : 1;
       for (std::int64_t c = 0; c < columns; c += NR) {
         float* panel = to + c * depth + i * NR;
@@ -70,60 +72,119 @@ class Operand {
  private:
   const float* origin(const Memory& memory, std::int64_t batch) const {
     double no_fill = 0;
-    return memory.at(load_.place) + load_.map.address_of_linear(batch * rows_ * columns_, no_fill);
+    const ir::Load& load = *program_.plain_load();
+    return memory.at(load.place) + load.map.address_of_linear(batch * rows_ * columns_, no_fill);
   }
-  const float* run(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t column, std::int64_t n,
-                   float* block) const {
-    return reader_.read(memory, (batch * rows_ + row) * columns_ + column, static_cast<int>(n), block);
+  const float* run(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t column, std::int64_t n) const {
+    const Block block{(batch * rows_ + row) * columns_ + column, static_cast<int>(n), 0, 0};
+    return program_.run(memory, block, scratch_floats(program_.scratch()))[static_cast<std::size_t>(value_)];
   }
 
-  ir::Load load_;
-  Reader reader_;
+  ir::Reg value_;
+  BlockProgram program_;
   std::int64_t rows_ = 0, columns_ = 0, row_stride_ = 0, column_stride_ = 0;
   bool strided_ = false;
+};
+
+// One right operand and what becomes of its product.
+struct Part {
+  Part(const ir::Kernel& kernel, const ir::MatmulPart& part)
+      : N(part.N),
+        b(kernel.loads, part.b, kernel.K, part.N),
+        kept([&] {
+          std::vector<ir::Reg> regs;
+          for (const ir::Store& s : part.stores) regs.push_back(s.value);
+          return regs;
+        }()),
+        epilogue(kernel.loads, part.epilogue, kept),
+        plain(part.epilogue.code.size() == 1),
+        stores(part.stores),
+        column_sums(part.column_sums),
+        sums_columns(part.sums_columns) {}
+
+  std::int64_t N;
+  Operand b;
+  std::vector<ir::Reg> kept;
+  BlockProgram epilogue;
+  bool plain;  // the product itself is the result
+  std::vector<ir::Store> stores;
+  ir::Store column_sums;
+  bool sums_columns;
 };
 
 class Matmul : public Compiled {
  public:
   explicit Matmul(const ir::Kernel& kernel)
-      : a_(kernel.loads[0]), b_(kernel.loads[1]), place_(kernel.store.place) {
-    M_ = kernel.space[-2], N_ = kernel.space[-1], K_ = kernel.loads[0].map.shape().back();
-    batches_ = M_ > 0 && N_ > 0 ? kernel.space.count() / (M_ * N_) : 0;
+      : M_(kernel.M), K_(kernel.K), batches_(kernel.batches), a_(kernel.loads, kernel.a, kernel.M, kernel.K) {
+    for (const ir::MatmulPart& part : kernel.parts) parts_.emplace_back(kernel, part);
   }
 
+  // A task is a tile of one part's result; tiles of all parts are numbered through.
   void run(const Memory& memory, Executor& executor) const override {
-    const std::int64_t down = ceil_div(M_, kTileRows), across = ceil_div(N_, kTileColumns);
+    const std::int64_t down = ceil_div(M_, kTileRows);
+    std::int64_t across = 0;
+    for (const Part& part : parts_) across += ceil_div(part.N, kTileColumns);
     executor.run(batches_ * down * across, [&](std::int64_t task) {
-      tile(memory, task / (down * across), task / across % down * kTileRows, task % across * kTileColumns);
+      std::int64_t column = task % across;
+      const Part* part = parts_.data();
+      while (column >= ceil_div(part->N, kTileColumns)) column -= ceil_div(part++->N, kTileColumns);
+      tile(memory, *part, task / (down * across), task / across % down * kTileRows, column * kTileColumns);
     });
   }
 
  private:
-  void tile(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t column) const {
-    const std::int64_t rows = std::min(kTileRows, M_ - row), columns = std::min(kTileColumns, N_ - column);
+  void tile(const Memory& memory, const Part& part, std::int64_t batch, std::int64_t row, std::int64_t column) const {
+    const std::int64_t rows = std::min(kTileRows, M_ - row), columns = std::min(kTileColumns, part.N - column);
     const std::int64_t NR = panel_columns();
     const std::int64_t row_panels = ceil_div(rows, kPanelRows), column_panels = ceil_div(columns, NR);
     const std::int64_t width = column_panels * NR;
     float* const a = scratch_floats(static_cast<std::size_t>(kTileRows * kDepth), 1);
     float* const b = scratch_floats(static_cast<std::size_t>((kTileColumns + kMaxPanelColumns) * kDepth), 2);
     float* const c = scratch_floats(static_cast<std::size_t>(kTileRows * (kTileColumns + kMaxPanelColumns)), 3);
+    const bool sums = part.sums_columns && row == 0;
+    double sum[kTileColumns + kMaxPanelColumns];
+    if (sums) std::fill_n(sum, width, 0.0);
     if (K_ == 0) std::fill_n(c, row_panels * kPanelRows * width, 0.0f);
     for (std::int64_t k = 0; k < K_; k += kDepth) {
       const std::int64_t depth = std::min(kDepth, K_ - k);
       a_.pack_rows(memory, batch, row, rows, k, depth, a);
-      b_.pack_columns(memory, batch, k, depth, column, columns, NR, b);
-      for (std::int64_t j = 0; j < column_panels; ++j)
+      part.b.pack_columns(memory, batch, k, depth, column, columns, NR, b);
+      for (std::int64_t j = 0; j < column_panels; ++j) {
+        const float* panel = b + j * NR * depth;
+        if (sums)
+          for (std::int64_t i = 0; i < depth; ++i)
+            for (std::int64_t n = 0; n < NR; ++n) sum[j * NR + n] += static_cast<double>(panel[i * NR + n]);
         for (std::int64_t i = 0; i < row_panels; ++i)
-          micro_kernel(a + i * kPanelRows * depth, b + j * NR * depth, depth, c + i * kPanelRows * width + j * NR,
-                       width, k == 0);
+          micro_kernel(a + i * kPanelRows * depth, panel, depth, c + i * kPanelRows * width + j * NR, width, k == 0);
+      }
     }
-    float* const out = memory.at(place_) + batch * M_ * N_ + row * N_ + column;
-    for (std::int64_t r = 0; r < rows; ++r) std::copy_n(c + r * width, columns, out + r * N_);
+    if (sums) {
+      float* const to = memory.at(part.column_sums.place) + batch * part.N + column;
+      for (std::int64_t n = 0; n < columns; ++n) to[n] = static_cast<float>(sum[n]);
+    }
+    finish(memory, part, batch, row, rows, column, columns, c, width);
   }
 
-  Operand a_, b_;
-  ir::Place place_;
-  std::int64_t M_ = 0, N_ = 0, K_ = 0, batches_ = 0;
+  void finish(const Memory& memory, const Part& part, std::int64_t batch, std::int64_t row, std::int64_t rows,
+              std::int64_t column, std::int64_t columns, const float* c, std::int64_t width) const {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t begin = (batch * M_ + row + r) * part.N + column;
+      if (part.plain) {
+        for (const ir::Store& s : part.stores) std::copy_n(c + r * width, columns, memory.at(s.place) + begin);
+        continue;
+      }
+      const Block block{begin, static_cast<int>(columns), 0, 0};
+      float* const scratch = scratch_floats(part.epilogue.scratch());
+      const float* const* values = part.epilogue.run(memory, block, scratch, BlockProgram::Part::all,
+                                                     {.accumulator = c + r * width});
+      for (const ir::Store& s : part.stores)
+        std::copy_n(values[static_cast<std::size_t>(s.value)], columns, memory.at(s.place) + begin);
+    }
+  }
+
+  std::int64_t M_, K_, batches_;
+  Operand a_;
+  std::vector<Part> parts_;
 };
 
 }  // namespace

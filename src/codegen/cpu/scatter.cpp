@@ -9,8 +9,8 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-void check(std::int32_t id, std::int64_t extent) {
-  if (id < 0 || id >= extent) throw IndexError{id, extent};
+void check(std::int32_t id, std::int64_t extent, ir::NodeId node) {
+  if (id < 0 || id >= extent) throw IndexError{id, extent, node};
 }
 
 // Reads `count` elements of a load from `begin`, block by block: f(position, value).
@@ -29,8 +29,8 @@ std::int32_t as_id(float bits) { return *reinterpret_cast<const std::int32_t*>(&
 class SegmentSum : public Compiled {
  public:
   explicit SegmentSum(const ir::Kernel& kernel)
-      : ids_(kernel.loads[0]), values_(kernel.loads[1]), place_(kernel.store.place), P_(kernel.space[0]),
-        D_(kernel.space[1]), rows_(kernel.extent) {}
+      : ids_(kernel.loads[0]), values_(kernel.loads[1]), place_(kernel.stores[0].place),
+        node_(kernel.stores[0].node), P_(kernel.length), D_(kernel.lines), rows_(kernel.extent) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
@@ -38,7 +38,7 @@ class SegmentSum : public Compiled {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(P_));
     each_element(ids_, memory, 0, P_, scratch_floats(kBlock), [&](std::int64_t p, float bits) {
       ids[static_cast<std::size_t>(p)] = as_id(bits);
-      check(ids[static_cast<std::size_t>(p)], rows_);
+      check(ids[static_cast<std::size_t>(p)], rows_, node_);
     });
     constexpr std::int64_t kColumns = 64;
     executor.run(ceil_div(D_, kColumns), [&](std::int64_t task) {
@@ -56,15 +56,16 @@ class SegmentSum : public Compiled {
  private:
   Reader ids_, values_;
   ir::Place place_;
+  ir::NodeId node_;
   std::int64_t P_, D_, rows_;
 };
 
 class ScatterAdd : public Compiled {
  public:
   explicit ScatterAdd(const ir::Kernel& kernel)
-      : ids_(kernel.loads[0]), values_(kernel.loads[1]), place_(kernel.store.place), map_(kernel.store.map),
-        length_(kernel.space.back()), rows_(length_ ? kernel.space.count() / length_ : 0), extent_(kernel.extent),
-        stride_(kernel.stride) {}
+      : ids_(kernel.loads[0]), values_(kernel.loads[1]), place_(kernel.stores[0].place),
+        node_(kernel.stores[0].node), map_(kernel.store_map), length_(kernel.length), rows_(kernel.lines),
+        extent_(kernel.extent), stride_(map_.stride(map_.shape().rank() - 1)) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
@@ -79,7 +80,7 @@ class ScatterAdd : public Compiled {
         const float* x = values_.read(memory, row * length_ + i, n, block + kBlock);
         for (int j = 0; j < n; ++j) {
           const std::int32_t id = as_id(ids[j]);
-          check(id, extent_);
+          check(id, extent_, node_);
           to[id * stride_] += x[j];
         }
       }
@@ -89,6 +90,7 @@ class ScatterAdd : public Compiled {
  private:
   Reader ids_, values_;
   ir::Place place_;
+  ir::NodeId node_;
   ir::IndexMap map_;
   std::int64_t length_, rows_, extent_, stride_;
 };

@@ -1,7 +1,8 @@
 #include "runtime/cpu/cpu_device.h"
 
+#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <memory>
 
 #include "codegen/cpu/compiled.h"
 #include "runtime/cpu/pool.h"
@@ -11,36 +12,36 @@ namespace tensorgrad::runtime {
 
 namespace {
 
+// Zeroed by the system where it can, so that large arenas cost nothing before they are used.
 class CpuBuffer : public Buffer {
  public:
   explicit CpuBuffer(std::int64_t elements) {
+    constexpr std::size_t kAlign = 256;
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
-    void* memory = ::operator new(bytes, std::align_val_t{256}, std::nothrow);
-    if (!memory) throw DeviceError(fmt::format("cpu: out of memory: {} bytes were asked for", bytes));
-    floats_.reset(static_cast<float*>(memory));
-    std::memset(memory, 0, bytes);
+    memory_.reset(std::calloc(bytes + kAlign, 1));
+    if (!memory_) throw DeviceError(fmt::format("cpu: out of memory: {} bytes were asked for", bytes));
+    void* start = memory_.get();
+    std::size_t space = bytes + kAlign;
+    floats_ = static_cast<float*>(std::align(kAlign, bytes, start, space));
   }
-  float* data() const { return floats_.get(); }
+  float* data() const { return floats_; }
 
  private:
   struct Free {
-    void operator()(float* p) const { ::operator delete(p, std::align_val_t{256}); }
+    void operator()(void* p) const { std::free(p); }
   };
-  std::unique_ptr<float, Free> floats_;
+  std::unique_ptr<void, Free> memory_;
+  float* floats_ = nullptr;
 };
 
 class CpuLoaded : public Loaded {
  public:
   explicit CpuLoaded(const std::vector<ir::Kernel>& kernels) {
-    for (const ir::Kernel& kernel : kernels) {
-      compiled.push_back(cpu::compile(kernel));
-      nodes.push_back(kernel.node);
-    }
+    for (const ir::Kernel& kernel : kernels) compiled.push_back(cpu::compile(kernel));
   }
   std::int64_t dispatches() const override { return static_cast<std::int64_t>(compiled.size()); }
 
   std::vector<std::unique_ptr<cpu::Compiled>> compiled;
-  std::vector<ir::NodeId> nodes;
 };
 
 class CpuDevice : public Device {
@@ -69,11 +70,11 @@ class CpuDevice : public Device {
     for (std::size_t i = 0; i < spaces.size(); ++i)
       memory.space[i] = spaces[i] ? static_cast<CpuBuffer*>(spaces[i])->data() : nullptr;
     const auto& own = static_cast<const CpuLoaded&>(loaded);
-    for (std::size_t i = 0; i < own.compiled.size(); ++i) {
+    for (const auto& compiled : own.compiled) {
       try {
-        own.compiled[i]->run(memory, pool_);
+        compiled->run(memory, pool_);
       } catch (const cpu::IndexError& e) {
-        throw IndexFailure{own.nodes[i], e.value, e.extent};
+        throw IndexFailure{e.node, e.value, e.extent};
       }
     }
   }

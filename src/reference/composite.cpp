@@ -1,0 +1,65 @@
+// Softmax and normalisation, by their definitions.
+#include "reference/evaluate.h"
+
+namespace tensorgrad::reference {
+
+namespace {
+
+using ir::Node;
+
+// Calls f(first, stride, n) for each line along the axis.
+template <class F>
+Value lines(const Node& node, Inputs in, int axis, F f) {
+  expect_dtype(node, *in[0], DType::f32);
+  const Shape& shape = in[0]->type.shape;
+  expect(axis >= 0 && axis < shape.rank(), node, "axis {} does not exist", axis);
+  Value out = *in[0];
+  std::int64_t stride = 1;
+  for (int d = axis + 1; d < shape.rank(); ++d) stride *= shape[d];
+  const std::int64_t n = shape[axis], outer = shape.count() > 0 ? shape.count() / (n * stride) : 0;
+  for (std::int64_t i = 0; i < outer; ++i)
+    for (std::int64_t j = 0; j < stride; ++j) f(out.data.data() + i * n * stride + j, stride, n);
+  return out;
+}
+
+Value softmax(const Node& node, Inputs in) {
+  return lines(node, in, node.as<ir::AxisAttrs>().axis, [](double* x, std::int64_t stride, std::int64_t n) {
+    double top = x[0], sum = 0;
+    for (std::int64_t i = 1; i < n; ++i) top = std::max(top, x[i * stride]);
+    for (std::int64_t i = 0; i < n; ++i) sum += x[i * stride] = std::exp(x[i * stride] - top);
+    for (std::int64_t i = 0; i < n; ++i) x[i * stride] /= sum;
+  });
+}
+
+Value log_softmax(const Node& node, Inputs in) {
+  return lines(node, in, node.as<ir::AxisAttrs>().axis, [](double* x, std::int64_t stride, std::int64_t n) {
+    double top = x[0], sum = 0;
+    for (std::int64_t i = 1; i < n; ++i) top = std::max(top, x[i * stride]);
+    for (std::int64_t i = 0; i < n; ++i) sum += std::exp(x[i * stride] - top);
+    for (std::int64_t i = 0; i < n; ++i) x[i * stride] -= top + std::log(sum);
+  });
+}
+
+Value normalize_about(const Node& node, Inputs in, bool center) {
+  const double eps = node.as<ir::NormAttrs>().eps;
+  return lines(node, in, in[0]->type.shape.rank() - 1, [=](double* x, std::int64_t, std::int64_t n) {
+    double mean = 0, square = 0;
+    for (std::int64_t i = 0; center && i < n; ++i) mean += x[i] / static_cast<double>(n);
+    for (std::int64_t i = 0; i < n; ++i) square += (x[i] - mean) * (x[i] - mean) / static_cast<double>(n);
+    for (std::int64_t i = 0; i < n; ++i) x[i] = (x[i] - mean) / std::sqrt(square + eps);
+  });
+}
+
+Value normalize(const Node& node, Inputs in) { return normalize_about(node, in, true); }
+Value rms_normalize(const Node& node, Inputs in) { return normalize_about(node, in, false); }
+
+constexpr Evaluation kTable[] = {{"softmax", 1, softmax},
+                                 {"log_softmax", 1, log_softmax},
+                                 {"normalize", 1, normalize},
+                                 {"rms_normalize", 1, rms_normalize}};
+
+}  // namespace
+
+std::span<const Evaluation> composite_table() { return kTable; }
+
+}  // namespace tensorgrad::reference
