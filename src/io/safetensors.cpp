@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/element_type.h"
+#include "io/json_error.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -51,8 +52,7 @@ Json parse_header(std::string_view text) {
   try {
     return Json::parse(text, check);
   } catch (const Json::exception& error) {
-    const std::string text_of_error = error.what();  // "[json.exception...] parse error at ..."
-    user_error("the header is not JSON: {}", text_of_error.substr(text_of_error.find("] ") + 2));
+    user_error("the header is not JSON: {}", io::reason(error));
   }
 }
 

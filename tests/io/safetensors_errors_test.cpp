@@ -1,0 +1,133 @@
+// Every rule of the safetensors format, broken once, with the text of its error.
+#include <gtest/gtest.h>
+
+#include "io/safetensors.h"
+#include "tensorgrad/error.h"
+#include "tests/io/safetensors_bytes.h"
+
+namespace tensorgrad {
+namespace {
+
+std::string error_of(const std::string& bytes) {
+  try {
+    parse_safetensors(bytes, "a.safetensors");
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+struct Broken {
+  std::string bytes, error;
+};
+
+TEST(Safetensors, EveryRuleHasItsError) {
+  using namespace std::string_literals;
+  const std::string four(4, '\0'), eight(8, '\0');
+  const auto tensors = [](const std::string& a, const std::string& b) {
+    return fmt::format(R"({{"a":{{"dtype":"U8","shape":[4],"data_offsets":{}}},)"
+                       R"("b":{{"dtype":"U8","shape":[4],"data_offsets":{}}}}})",
+                       a, b);
+  };
+  const Broken kBroken[] = {
+      // the frame
+      {"", "too short: 0 bytes hold no header length"},
+      {little_endian(3, 7), "too short: 7 bytes hold no header length"},
+      {little_endian(100'000'001, 8),
+       "the header has 100000001 bytes, at most 100000000 are allowed\n  hint: is this a "
+       "safetensors file?"},
+      {little_endian(~0ull, 8) + "{}",
+       "the header has 18446744073709551615 bytes, at most 100000000 are allowed\n  hint: is this "
+       "a safetensors file?"},
+      {little_endian(3, 8) + "{}", "cut off: the header has 3 bytes, 2 are left in the file"},
+      {file_of(""), "the header does not start with '{'"},
+      {file_of(" {}"), "the header does not start with '{'"},
+      {file_of("[]"), "the header does not start with '{'"},
+      {file_of("{\"x\""),
+       "the header is not JSON: parse error at line 1, column 5: syntax error while parsing "
+       "object separator - unexpected end of input; expected ':'"},
+      {file_of("{}{}"),
+       "the header is not JSON: parse error at line 1, column 3: syntax error while parsing value "
+       "- "
+       "unexpected '{'; expected end of input"},
+      {file_of(R"({"x":1,"x":2})"), "'x' is twice in the header"},
+      {file_of(R"({"x":{"dtype":"F32","dtype":"F32"}})"), "'dtype' is twice in the header"},
+      {file_of(R"({"x":[[[[[]]]]]})"), "the header is nested too deeply"},
+      // metadata
+      {file_of(R"({"__metadata__":1})"), "__metadata__ must be an object of strings"},
+      {file_of(R"({"__metadata__":{"k":1}})"), "__metadata__: 'k' must be a string: 1"},
+      // one tensor
+      {file_of(R"({"x":1})"), "tensor 'x': not an object: 1"},
+      {file_of(R"({"x":{"shape":[],"data_offsets":[0,4]}})", four), "tensor 'x': dtype is missing"},
+      {file_of(R"({"x":{"dtype":"F32","data_offsets":[0,4]}})", four),
+       "tensor 'x': shape is missing"},
+      {file_of(R"({"x":{"dtype":"F32","shape":[]}})", four), "tensor 'x': data_offsets is missing"},
+      {file_of(R"({"x":{"dtype":"F32","shape":[],"data_offsets":[0,4],"scale":2}})", four),
+       "tensor 'x': unknown field 'scale'"},
+      {file_of(R"({"x":{"dtype":4,"shape":[],"data_offsets":[0,4]}})", four),
+       "tensor 'x': dtype must be a string: 4"},
+      {file_of(entry("F33", "[]", "[0,4]"), four), "tensor 'x': unknown dtype 'F33'"},
+      {file_of(entry("F8_E4M3", "[4]", "[0,4]"), four),
+       "tensor 'x': dtype F8_E4M3 is not supported"},
+      {file_of(entry("F32", "1", "[0,4]"), four), "tensor 'x': shape must be a list: 1"},
+      {file_of(entry("F32", "[-1]", "[0,4]"), four),
+       "tensor 'x': shape must hold integers, not negative: -1"},
+      {file_of(entry("F32", "[1.0]", "[0,4]"), four),
+       "tensor 'x': shape must hold integers, not negative: 1.0"},
+      {file_of(entry("F32", "[\"1\"]", "[0,4]"), four),
+       "tensor 'x': shape must hold integers, not negative: \"1\""},
+      {file_of(entry("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), four),
+       "tensor 'x': 9 dimensions, at most 8 are supported"},
+      {file_of(entry("F32", "[4294967296,4294967296]", "[0,0]")),
+       "tensor 'x': the shape is too large"},
+      {file_of(entry("F32", "[4611686018427387904]", "[0,0]")),
+       "tensor 'x': the shape is too large"},
+      {file_of(entry("U8", "[0,18446744073709551615]", "[0,0]")),
+       "tensor 'x': the shape is too large"},
+      {file_of(entry("F32", "[]", "[0,4,8]"), four),
+       "tensor 'x': data_offsets must be [begin, end]: [0,4,8]"},
+      {file_of(entry("F32", "[]", "4"), four), "tensor 'x': data_offsets must be [begin, end]: 4"},
+      {file_of(entry("F32", "[]", "[-4,0]"), four),
+       "tensor 'x': data_offsets must hold integers, not negative: -4"},
+      {file_of(entry("F32", "[]", "[18446744073709551616,4]"), four),
+       "tensor 'x': data_offsets must hold integers, not negative: 1.8446744073709552e+19"},
+      {file_of(entry("F32", "[]", "[4,0]"), four), "tensor 'x': it ends before it begins: 4 to 0"},
+      {file_of(entry("F32", "[2]", "[0,8]"), four),
+       "tensor 'x': it ends at byte 8, behind the 4 bytes of data"},
+      {file_of(entry("F32", "[2]", "[0,4]"), four),
+       "tensor 'x': F32[2] needs 8 bytes, data_offsets have 4"},
+      {file_of(entry("F16", "[]", "[0,4]"), four),
+       "tensor 'x': F16[] needs 2 bytes, data_offsets have 4"},
+      // all tensors together
+      {file_of(tensors("[0,4]", "[2,6]"), eight),
+       "tensor 'b': it begins at byte 2, inside the tensor before it, which ends at 4"},
+      {file_of(tensors("[0,4]", "[0,4]"), four),
+       "tensor 'b': it begins at byte 0, inside the tensor before it, which ends at 4"},
+      {file_of(tensors("[5,9]", "[0,4]"), eight + "\0"s),
+       "tensor 'a': bytes 4 to 5 before it belong to no tensor"},
+      {file_of(tensors("[0,4]", "[4,8]"), eight + four), "the last 4 bytes belong to no tensor"},
+      {file_of("{}", four), "the last 4 bytes belong to no tensor"},
+      // numbers
+      {file_of_type("BOOL", 1, "\x02"), "tensor 'x': 2 is not a BOOL: 0 and 1 are"},
+      {file_of_type("I64", 1, little_endian(2147483648, 8)),
+       "tensor 'x': 2147483648 does not fit i32"},
+      {file_of_type("I64", 1, little_endian(static_cast<std::uint64_t>(-2147483649), 8)),
+       "tensor 'x': -2147483649 does not fit i32"},
+      {file_of_type("U64", 1, little_endian(~0ull, 8)),
+       "tensor 'x': 18446744073709551615 does not fit i32"},
+      {file_of_type("U32", 1, little_endian(2147483648, 4)),
+       "tensor 'x': 2147483648 does not fit i32"},
+      {file_of_type("F64", 1, little_endian(0x47effffff0000000, 8)),
+       "tensor 'x': 3.4028235677973366e+38 does not fit f32"},
+  };
+  for (const Broken& broken : kBroken)
+    EXPECT_EQ(error_of(broken.bytes), "a.safetensors: " + broken.error);
+}
+
+TEST(Safetensors, LongValuesAreCutInErrors) {
+  const std::string error = error_of(file_of(R"({"x":")" + std::string(1000, 'a') + R"("})"));
+  EXPECT_EQ(error, "a.safetensors: tensor 'x': not an object: \"" + std::string(59, 'a') + "...");
+}
+
+}  // namespace
+}  // namespace tensorgrad

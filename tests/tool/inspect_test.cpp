@@ -1,0 +1,103 @@
+// tg show, bench, ops and devices.
+#include <gtest/gtest.h>
+
+#include "ops/table.h"
+#include "tests/support/run_tool.h"
+
+namespace tensorgrad {
+namespace {
+
+class ToolShow : public testing::TestWithParam<const char*> {};
+
+TEST_P(ToolShow, EveryStageIsTheSameText) {
+  const std::string call = std::string("show addition --batch 4 --stage ") + GetParam();
+  const ToolRun text = run_tool(call);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_GT(text.out.size(), 1000u);
+  EXPECT_EQ(run_tool(call).out, text.out);
+
+  const auto lines = json_lines(run_tool(call + " --json"));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["model"], "addition");
+  EXPECT_EQ(lines[0]["stage"], GetParam());
+  EXPECT_EQ(lines[0]["batch"], 4);
+  EXPECT_GT(lines[0]["kernels"], 0);
+  EXPECT_GT(lines[0]["arena_bytes"], 0);
+  EXPECT_EQ(lines[0]["text"], text.out);
+}
+
+INSTANTIATE_TEST_SUITE_P(, ToolShow,
+                         testing::Values("trace", "differentiate", "update", "simplify", "fuse",
+                                         "plan", "lower"),
+                         [](const auto& test) { return std::string(test.param); });
+
+TEST(ToolShowDefaults, StageIsPlan) {
+  EXPECT_EQ(run_tool("show mlp_sin").out, run_tool("show mlp_sin --stage plan").out);
+  expect_contains(run_tool("show mlp_sin --stage trace").out, "f32[256,1]");  // its own batch
+}
+
+TEST(ToolBench, ReportsAModel) {
+  const ToolRun run = run_tool("bench --models mlp_sin --seconds 0.1 --threads 2 --json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto lines = json_lines(run);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(keys(lines[0]),
+            "model device threads batch ms_per_step best_ms compile_ms kernels dispatches passes "
+            "submits arena_bytes param_bytes");
+  EXPECT_EQ(lines[0]["model"], "mlp_sin");
+  EXPECT_EQ(lines[0]["threads"], 2);
+  EXPECT_EQ(lines[0]["batch"], 256);
+  EXPECT_EQ(lines[0]["param_bytes"], 4 * (64 + 64 + 64 * 64 + 64 + 64 + 1));
+  EXPECT_GT(lines[0]["best_ms"], 0.0);
+  EXPECT_GE(lines[0]["ms_per_step"], lines[0]["best_ms"]);
+}
+
+TEST(ToolBench, ReportsModelsInTheOrderAskedFor) {
+  const ToolRun run = run_tool("bench --models gemm_512,addition --batch 8 --seconds 0.1 --json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto lines = json_lines(run);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["model"], "gemm_512");
+  EXPECT_EQ(lines[0]["batch"], 1);
+  EXPECT_TRUE(keys(lines[0]).ends_with(" param_bytes gflops"));
+  EXPECT_NEAR(lines[0]["gflops"].get<double>() * lines[0]["ms_per_step"].get<double>(),
+              2 * 512.0 * 512 * 512 / 1e6, 1);
+  EXPECT_EQ(lines[1]["model"], "addition");
+  EXPECT_EQ(lines[1]["batch"], 8);
+  EXPECT_EQ(lines[1]["param_bytes"], 4 * 150592);
+}
+
+TEST(ToolBench, TableForPeople) {
+  const ToolRun run = run_tool("bench --models mlp_sin --seconds 0.05");
+  EXPECT_EQ(run.exit_code, 0);
+  expect_starts_with(run.out, "model ");
+  expect_contains(run.out, "\nmlp_sin ");
+}
+
+TEST(ToolOps, ListsTheWholeTable) {
+  std::size_t count = 0;
+  for (const auto& family : ops::families()) count += family.primitives.size();
+  const auto lines = json_lines(run_tool("ops --json"));
+  ASSERT_EQ(lines.size(), count);
+  for (const auto& line : lines) {
+    EXPECT_EQ(keys(line), "family op core arity gradient");
+    EXPECT_NE(line["core"], "?");
+  }
+  const ToolRun text = run_tool("ops");
+  expect_contains(text.out, "matmul");
+  expect_contains(text.out, std::to_string(count) + " primitives in ");
+}
+
+TEST(ToolDevices, TheCpuIsAlwaysThere) {
+  const auto lines = json_lines(run_tool("devices --json"));
+  bool found = false;
+  for (const auto& line : lines) {
+    EXPECT_EQ(keys(line), "name description available chosen_by_auto problem");
+    found |= line["name"] == "cpu" && line["available"] == true;
+  }
+  EXPECT_TRUE(found);
+  expect_contains(run_tool("devices").out, "cpu");
+}
+
+}  // namespace
+}  // namespace tensorgrad

@@ -1,0 +1,103 @@
+// tg train: events, sums that are learned, and weights that depend on the seed alone.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "tests/support/run_tool.h"
+
+namespace tensorgrad {
+namespace {
+
+using nlohmann::ordered_json;
+
+// The last line of a run that ended well.
+ordered_json train(const std::string& arguments) {
+  const ToolRun run = run_tool("train " + arguments + " --json");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const auto lines = json_lines(run);
+  return lines.empty() ? ordered_json() : lines.back();
+}
+
+TEST(ToolTrain, ReportsStepsThenDone) {
+  const ToolRun run = run_tool("train sin --steps 50 --seed 3 --json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto lines = json_lines(run);
+  ASSERT_GE(lines.size(), 3u);
+  EXPECT_EQ(keys(lines.front()), "event step loss");
+  std::int64_t last_step = 0;
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    const std::string event = lines[i]["event"];
+    EXPECT_TRUE(event == "step" || event == "eval") << lines[i];
+    EXPECT_GE(lines[i]["step"], last_step);
+    last_step = lines[i]["step"];
+  }
+  EXPECT_EQ(last_step, 50);
+
+  const ordered_json& done = lines.back();
+  EXPECT_EQ(keys(done), "event task device seed steps seconds loss accuracy params_sha256");
+  EXPECT_EQ(done["event"], "done");
+  EXPECT_EQ(done["task"], "sin");
+  EXPECT_EQ(done["seed"], 3);
+  EXPECT_EQ(done["steps"], 50);
+  EXPECT_GT(done["seconds"], 0.0);
+  EXPECT_GE(done["accuracy"], 0.0);
+  EXPECT_LE(done["accuracy"], 1.0);
+  EXPECT_TRUE(
+      std::regex_match(done["params_sha256"].get<std::string>(), std::regex("[0-9a-f]{64}")));
+  expect_contains(run.err, "held-out accuracy");  // people's text is not lost
+}
+
+TEST(ToolTrain, FitsTheSine) {
+  const ordered_json done = train("sin --seed 1");
+  EXPECT_GE(done["accuracy"], 0.99);
+  EXPECT_LT(done["loss"], 1e-3);
+}
+
+TEST(ToolTrain, SinDependsOnTheSeedAlone) {
+  const ordered_json one = train("sin --steps 50 --seed 5 --threads 1");
+  EXPECT_EQ(train("sin --steps 50 --seed 5 --threads 1")["params_sha256"], one["params_sha256"]);
+  EXPECT_EQ(train("sin --steps 50 --seed 5 --threads 2")["params_sha256"], one["params_sha256"]);
+  EXPECT_NE(train("sin --steps 50 --seed 6 --threads 1")["params_sha256"], one["params_sha256"]);
+}
+
+TEST(ToolTrain, AdditionDependsOnTheSeedAlone) {
+  const ordered_json one = train("addition --steps 30 --seed 5 --threads 1");
+  const ordered_json two = train("addition --steps 30 --seed 5 --threads 2");
+  EXPECT_EQ(two["params_sha256"], one["params_sha256"]);
+  EXPECT_EQ(two["loss"], one["loss"]);
+  EXPECT_EQ(two["accuracy"], one["accuracy"]);
+}
+
+TEST(ToolTrain, TextForPeople) {
+  const ToolRun run = run_tool("train sin --steps 150");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "");
+  expect_contains(run.out, "step 150/150");
+  expect_contains(run.out, "the model says");
+  EXPECT_EQ(run.out.find('\r'), run.out.npos);    // no line is rewritten in a file
+  EXPECT_EQ(run.out.find('\x1b'), run.out.npos);  // no colours
+  const auto lines = std::count(run.out.begin(), run.out.end(), '\n');
+  EXPECT_GE(lines, 15);
+  EXPECT_LE(lines, 28);
+}
+
+TEST(ToolTrain, CtrlCEndsWithTheSummary) {
+  const ToolRun run =
+      run_tool("train addition --steps 1000000 --json", "timeout --preserve-status -s INT 3");
+  EXPECT_EQ(run.exit_code, 130);
+  const auto lines = json_lines(run);
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.back()["event"], "done");
+  EXPECT_LT(lines.back()["steps"], 1000000);
+  expect_contains(run.err, "stopped: ");
+}
+
+// About a minute: the default run has to learn to add.
+TEST(SlowAddition, LearnsTwoDigitSums) {
+  const ordered_json done = train("addition --seed 1");
+  EXPECT_EQ(done["steps"], 1500);
+  EXPECT_GE(done["accuracy"], 0.99);
+}
+
+}  // namespace
+}  // namespace tensorgrad

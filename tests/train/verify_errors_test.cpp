@@ -1,0 +1,254 @@
+// What `tg verify` says about cases it cannot replay and directories it cannot read. Nothing that
+// it does not know passes silently.
+#include <gtest/gtest.h>
+
+#include "tests/train/reference_directory.h"
+
+namespace tensorgrad {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// ---- op cases
+
+struct BadCase {
+  const char* name;
+  const char* description;
+  const char* reason;
+};
+
+class Case : public testing::TestWithParam<BadCase> {};
+
+TEST_P(Case, FailsWithItsReason) {
+  ReferenceDirectory directory;
+  directory.write_case(GetParam().description, {{"in/x", floats({2, 3}, {1, 2, 3, 4, 5, 6})},
+                                                {"in/i", ints({2}, {0, 1})},
+                                                {"cot", floats({3}, {1, 1, 1})},
+                                                {"out", floats({3}, {5, 7, 9})}});
+  const VerifyRun run = run_verify(directory.path());
+  const Json& line = run.cases.at("one");
+  EXPECT_EQ(keys(line), "case kind worst ok reason");
+  EXPECT_EQ(line["ok"], false);
+  EXPECT_TRUE(line["worst"].is_null()) << line;
+  expect_starts_with(line["reason"], GetParam().reason);
+  EXPECT_EQ(run.tool.exit_code, 1);
+}
+
+#define X R"("inputs":[{"name":"x","dtype":"f32","shape":[2,3]}])"
+INSTANTIATE_TEST_SUITE_P(
+    Verify, Case,
+    testing::Values(
+        BadCase{"UnknownOp", R"({"op":"summ",)" X "}", "unknown op 'summ'\n  hint: sum?"},
+        BadCase{"UnknownAttribute", R"({"op":"sum","attrs":{"axis":0,"where":1},)" X "}",
+                "unknown attribute 'where': 1"},
+        BadCase{"AttributeOfTheWrongType", R"({"op":"sum","attrs":{"axis":"0"},)" X "}",
+                "the attribute 'axis' must be an integer: \"0\""},
+        BadCase{"AttributeMissing", R"({"op":"permute",)" X "}", "the attribute 'perm' is missing"},
+        BadCase{"AttributesNoObject", R"({"op":"sum","attrs":[0],)" X "}",
+                "attributes must be an object: [0]"},
+        BadCase{"InputMissing", R"({"op":"add",)" X "}", "add: the input 'a' is missing"},
+        BadCase{
+            "InputUnknown",
+            R"({"op":"sum","inputs":[{"name":"x","dtype":"f32","shape":[2,3]},{"name":"i","dtype":"i32","shape":[2]}]})",
+            "sum: unknown input 'i'"},
+        BadCase{
+            "InputTwice",
+            R"({"op":"concat","inputs":[{"name":"x","dtype":"f32","shape":[2,3]},{"name":"x","dtype":"f32","shape":[2,3]}]})",
+            "the input 'x' is declared twice"},
+        BadCase{"NoInputs", R"({"op":"concat","inputs":[]})", "concat without inputs"},
+        BadCase{"TensorMissing",
+                R"({"op":"sum","inputs":[{"name":"y","dtype":"f32","shape":[2,3]}]})",
+                "the tensor one/in/y is missing"},
+        BadCase{"DeclaredShape",
+                R"({"op":"sum","inputs":[{"name":"x","dtype":"f32","shape":[3,2]}]})",
+                "the input 'x' is declared as f32[3,2], its tensor is f32[2,3]"},
+        BadCase{"DeclaredOutput", R"({"op":"sum","output":{"dtype":"i32","shape":[3]},)" X "}",
+                "the output is declared as i32[3], its tensor is f32[3]"},
+        BadCase{"ShapeOfTheResult", R"({"op":"sum","attrs":{"axis":1},)" X "}",
+                "out is f32[2], the reference is f32[3]"},
+        BadCase{"TypeOfTheResult", R"({"op":"argmax","attrs":{"axis":0},)" X "}",
+                "out is i32[3], the reference is f32[3]"},
+        BadCase{"GradientMissing", R"({"op":"sum","attrs":{"axis":0},"grads":["x"],)" X "}",
+                "the tensor one/grad/x is missing"},
+        BadCase{"GradientOfNothing", R"({"op":"sum","attrs":{"axis":0},"grads":["y"],)" X "}",
+                "a gradient for 'y', which is no input"},
+        BadCase{
+            "GradientOfIntegers",
+            R"({"op":"one_hot","attrs":{"depth":3},"grads":["i"],"inputs":[{"name":"i","dtype":"i32","shape":[2]}]})",
+            "the input 'i' is i32 and has no gradient"},
+        BadCase{"RuleOfTheOp", R"({"op":"sum","attrs":{"axis":2},)" X "}", "sum: "}),
+    [](const auto& test) { return std::string(test.param.name); });
+#undef X
+
+TEST(Verify, ANullAttributeIsNotGiven) {
+  ReferenceDirectory directory;
+  directory.write_case(
+      R"({"op":"sum","attrs":{"axis":null,"keepdims":null},"inputs":[{"name":"x","dtype":"f32","shape":[2]}]})",
+      {{"in/x", floats({2}, {1, 2})}, {"out", floats({}, {3})}});
+  EXPECT_EQ(run_verify(directory.path()).done["passed"], 1);
+}
+
+// ---- training runs
+
+struct BadRun {
+  const char* name;
+  void (*change)(Json& json);
+  const char* reason;
+};
+
+class Run : public testing::TestWithParam<BadRun> {};
+
+TEST_P(Run, FailsWithItsReason) {
+  ReferenceDirectory directory;
+  for (const char* extension : {".json", ".safetensors"}) {
+    const std::string file = std::string("train_mlp_tanh_adamw") + extension;
+    std::filesystem::copy_file(kMoreFixtures / file, directory.path() / file);
+  }
+  directory.change_json("train_mlp_tanh_adamw.json", GetParam().change);
+  const VerifyRun run = run_verify(directory.path());
+  const Json& line = run.cases.at("train_mlp_tanh_adamw");
+  EXPECT_EQ(line["ok"], false);
+  expect_starts_with(line["reason"], GetParam().reason);
+  EXPECT_EQ(run.tool.exit_code, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Verify, Run,
+    testing::Values(
+        BadRun{"UnknownModel", [](Json& j) { j["model"]["kind"] = "rnn"; },
+               "unknown model kind 'rnn'"},
+        BadRun{"UnknownModelSetting", [](Json& j) { j["model"]["dropout"] = 0.1; },
+               "unknown model setting 'dropout': 0.1"},
+        BadRun{"UnknownActivation", [](Json& j) { j["model"]["activation"] = "mish"; },
+               "unknown activation 'mish'"},
+        BadRun{"OtherActivation", [](Json& j) { j["model"]["activation"] = "relu"; }, "grad1/"},
+        BadRun{"OtherSizes",
+               [](Json& j) {
+                 j["model"]["dims"] = {2, 7, 3};
+               },
+               "compile: decay names no parameter: 'l3.W'"},
+        BadRun{"UnknownLoss", [](Json& j) { j["loss"] = "mae"; }, "unknown loss 'mae'"},
+        BadRun{"UnknownOptimizer", [](Json& j) { j["optimizer"]["kind"] = "lion"; },
+               "unknown optimizer 'lion'"},
+        BadRun{"UnknownOptimizerSetting", [](Json& j) { j["optimizer"]["amsgrad"] = true; },
+               "unknown optimizer setting 'amsgrad': true"},
+        BadRun{"AdamWithDecay", [](Json& j) { j["optimizer"]["kind"] = "adam"; },
+               "adam has no weight_decay"},
+        BadRun{"UnknownSchedule", [](Json& j) { j["lr"]["kind"] = "cosine"; },
+               "unknown lr kind 'cosine'"},
+        BadRun{"UnknownScheduleSetting", [](Json& j) { j["lr"]["warmup"] = 5; },
+               "unknown lr setting 'warmup': 5"},
+        BadRun{"TooManySteps", [](Json& j) { j["steps"] = 9; }, "9 steps with 8 losses"},
+        BadRun{"MissingBatch", [](Json& j) { j["steps"] = 9, j["losses"].push_back(1); },
+               "input: 'x' is missing"},
+        BadRun{"LossIsNoNumber", [](Json& j) { j["losses"][3] = nullptr; },
+               "type must be number, but is null"},
+        BadRun{"NoOptimizer", [](Json& j) { j.erase("optimizer"); }, "'optimizer' is missing"},
+        BadRun{"NoDecay", [](Json& j) { j["decay"] = Json::array(); }, "the loss of step "},
+        BadRun{"NoClipping", [](Json& j) { j["optimizer"].erase("clip_grad_norm"); },
+               "the loss of step "}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// ---- directories
+
+struct Unreadable {
+  const char* name;
+  void (*make)(const ReferenceDirectory& directory);
+  const char* options;
+  const char* error;  // DIR stands for the directory
+};
+
+class Unread : public testing::TestWithParam<Unreadable> {};
+
+TEST_P(Unread, IsExitCodeTwo) {
+  ReferenceDirectory directory;
+  GetParam().make(directory);
+  const ToolRun run =
+      run_tool("verify '" + directory.path().string() + "' --json " + GetParam().options);
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.out, "");
+  std::string error = GetParam().error;
+  if (const auto at = error.find("DIR"); at != error.npos)
+    error.replace(at, 3, directory.path().string());
+  expect_starts_with(run.err, "tg: " + error);
+}
+
+void fill(const ReferenceDirectory& directory) {
+  directory.write_case(R"({"op":"neg","inputs":[{"name":"x","dtype":"f32","shape":[]}]})",
+                       {{"in/x", floats({}, {1})}, {"out", floats({}, {-1})}});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Verify, Unread,
+    testing::Values(
+        Unreadable{"Missing",
+                   [](const ReferenceDirectory& d) { std::filesystem::remove(d.path()); }, "",
+                   "DIR: cannot read the directory: No such file or directory"},
+        Unreadable{"Empty", [](const ReferenceDirectory&) {}, "",
+                   "DIR: neither cases in ops.json nor a train_*.json"},
+        Unreadable{"NoTensors",
+                   [](const ReferenceDirectory& d) {
+                     fill(d), std::filesystem::remove(d.path() / "ops.safetensors");
+                   },
+                   "", "DIR/ops.safetensors: cannot read: No such file or directory"},
+        Unreadable{"TensorsAlone",
+                   [](const ReferenceDirectory& d) { d.write("train_a.safetensors", ""); }, "",
+                   "DIR/train_a.safetensors: there is no train_a.json beside it"},
+        Unreadable{"BrokenTensors",
+                   [](const ReferenceDirectory& d) { fill(d), d.write("ops.safetensors", "x"); },
+                   "", "DIR/ops.safetensors: too short"},
+        Unreadable{"BrokenJson",
+                   [](const ReferenceDirectory& d) { fill(d), d.write("ops.json", "{"); }, "",
+                   "DIR/ops.json: parse error"},
+        Unreadable{"JsonWithoutCases",
+                   [](const ReferenceDirectory& d) { fill(d), d.write("ops.json", "{}"); }, "",
+                   "DIR/ops.json: there is no list 'cases'"},
+        Unreadable{"CaseWithoutOp",
+                   [](const ReferenceDirectory& d) {
+                     fill(d), d.write("ops.json", R"({"cases":[{"case":"a"}]})");
+                   },
+                   "", "DIR/ops.json: cases[0] has no string 'op'"},
+        Unreadable{"JsonNoObject",
+                   [](const ReferenceDirectory& d) { fill(d), d.write("train_a.json", "[]"); }, "",
+                   "DIR/train_a.json: not a JSON object"},
+        Unreadable{"FilterWithoutMatch", fill, "--filter 'conv*'",
+                   "DIR: no case is called 'conv*'"},
+        Unreadable{"UnknownDevice", fill, "--device tpu", "device: 'tpu' is unknown"}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+// ---- text for people
+
+TEST(Verify, PeopleSeeFailuresAndASummary) {
+  ReferenceDirectory directory;
+  fill(directory);
+  const std::string verify = "verify '" + directory.path().string() + "' --device cpu --threads 1";
+  EXPECT_EQ(run_tool(verify).out,
+            "1 passed, 0 failed, 0 skipped on cpu (1 thread); the worst uses 0 of what is allowed: "
+            "one\n");
+  expect_starts_with(run_tool(verify + " --verbose").out,
+                     "ok    one                          op     worst 0");
+  directory.change_tensors("ops.safetensors",
+                           [](NamedArrays& t) { t.at("one/out").floats()[0] = -1.1f; });
+  const ToolRun failed = run_tool(verify);
+  EXPECT_EQ(failed.exit_code, 1);
+  expect_starts_with(failed.out,
+                     "FAIL  one                          op     worst 1.82e+04   out is too far "
+                     "from the reference\n");
+}
+
+TEST(Verify, TheFilterChoosesCases) {
+  const VerifyRun run = run_verify(kFixtures, "--filter 'matmul_?'");
+  EXPECT_EQ(run.done.dump(), R"({"event":"done","passed":5,"failed":0,"skipped":0})");
+}
+
+TEST(Verify, AWrongGradientNormIsANote) {
+  ReferenceDirectory directory;
+  directory.copy_from(kMoreFixtures);
+  directory.change_json("train_transformer_short.json", [](Json& j) { j["grad_norms"][2] = 1.0; });
+  const VerifyRun run = run_verify(directory.path(), "--filter train_transformer_short");
+  EXPECT_EQ(run.done["passed"], 1);
+  expect_contains(run.tool.err, "note  train_transformer_short: the gradient norm of step 2 is ");
+}
+
+}  // namespace
+}  // namespace tensorgrad

@@ -1,0 +1,10 @@
+// `tg bench`: measures training steps and matrix products.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace tensorgrad::tool {
+
+void add_bench_command(CLI::App& tg, int& exit_code);
+
+}  // namespace tensorgrad::tool

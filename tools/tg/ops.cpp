@@ -1,0 +1,83 @@
+#include "ops.h"
+
+#include "command.h"
+#include "ops/table.h"
+
+namespace tensorgrad::tool {
+
+namespace {
+
+std::string_view name_of(ir::Core core) {
+  using ir::Core;
+  switch (core) {
+    case Core::leaf:
+      return "leaf";
+    case Core::constant:
+      return "constant";
+    case Core::iota:
+      return "iota";
+    case Core::elementwise:
+      return "elementwise";
+    case Core::view:
+      return "view";
+    case Core::concat:
+      return "concat";
+    case Core::reduce:
+      return "reduce";
+    case Core::arg_reduce:
+      return "arg_reduce";
+    case Core::scan:
+      return "scan";
+    case Core::matmul:
+      return "matmul";
+    case Core::gather:
+      return "gather";
+    case Core::take:
+      return "take";
+    case Core::segment_sum:
+      return "segment_sum";
+    case Core::scatter_add:
+      return "scatter_add";
+    case Core::fold:
+      return "fold";
+  }
+  return "?";
+}
+
+void list_ops(bool json) {
+  constexpr const char* kRow = "{:<13}{:<17}{:<13}{:<7}{}\n";
+  std::size_t count = 0;
+  if (!json) fmt::print(fmt::runtime(kRow), "family", "op", "core", "arity", "gradient");
+  for (const ops::Family& family : ops::families()) {
+    for (const ir::Primitive* op : family.primitives) {
+      ++count;
+      if (json) {
+        print_json({{"family", family.name},
+                    {"op", op->name},
+                    {"core", name_of(op->core)},
+                    {"arity", op->arity},
+                    {"gradient", op->gradient != nullptr}});
+      } else {
+        fmt::print(fmt::runtime(kRow), op == family.primitives.front() ? family.name : "", op->name,
+                   name_of(op->core), op->arity < 0 ? "any" : std::to_string(op->arity),
+                   op->gradient ? "yes" : "-");
+      }
+    }
+  }
+  fmt::print(people(json), "{} primitives in {} families\n", count, ops::families().size());
+}
+
+}  // namespace
+
+void add_ops_command(CLI::App& tg, int& exit_code) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App& command = *tg.add_subcommand("ops", "List the primitives that programs are made of");
+  add_json_flag(command, *json);
+  command.footer("Example:\n  tg ops --json");
+  command.callback([json, &exit_code] {
+    list_ops(*json);
+    exit_code = 0;
+  });
+}
+
+}  // namespace tensorgrad::tool

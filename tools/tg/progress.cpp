@@ -1,0 +1,62 @@
+#include "progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "command.h"
+
+namespace tensorgrad::tool {
+
+namespace {
+
+constexpr std::int64_t kPlainLines = 15;
+constexpr std::chrono::milliseconds kRefresh{100};
+
+}  // namespace
+
+Progress::Progress(std::FILE* out, std::int64_t steps)
+    : out_(out), in_place_(is_terminal(out)), steps_(steps) {}
+
+bool Progress::due(std::int64_t step) const {
+  if (step == steps_) return true;
+  if (in_place_) return Clock::now() >= next_;
+  return step == 1 ||
+         step % std::max<std::int64_t>(1, (steps_ + kPlainLines - 1) / kPlainLines) == 0;
+}
+
+void Progress::show(std::int64_t step, float loss) {
+  const double rate = static_cast<double>(step) / seconds();
+  std::string line =
+      fmt::format("step {:>{}}/{}   loss {:#8.3g}   {:4.{}f} steps/s", step,
+                  std::to_string(steps_).size(), steps_, loss, rate, rate < 10 ? 2 : 0);
+  if (step < steps_)
+    line += fmt::format("   {} left", duration(static_cast<double>(steps_ - step) / rate));
+  if (accuracy_) line += fmt::format("   held-out {:.1f} %", 100 * *accuracy_);
+  if (in_place_) {
+    fmt::print(out_, "\r{:<{}}", line, shown_);
+    next_ = Clock::now() + kRefresh;
+    shown_ = line.size();
+  } else {
+    fmt::print(out_, "{}\n", line);
+  }
+  std::fflush(out_);
+}
+
+void Progress::end_line() {
+  if (shown_ > 0) fmt::print(out_, "\n");
+  shown_ = 0;
+}
+
+double Progress::seconds() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace tensorgrad::tool

@@ -1,0 +1,75 @@
+#include "show.h"
+
+#include "bench_models.h"
+
+namespace tensorgrad::tool {
+
+namespace {
+
+struct ShowOptions {
+  std::string model, stage = "plan";
+  std::int64_t batch = 0;  // 0: the model's own
+  bool json = false;
+};
+
+std::vector<std::string> stage_names() {
+  const auto stages = ProgramHandle::stages();
+  return {stages.begin(), stages.end()};
+}
+
+void show(const ShowOptions& options) {
+  if (options.model.empty())
+    usage_error("show: which model?\n  hint: tg show addition; tg show --help lists the models");
+  const BenchModel& model = find_bench_model(options.model);
+  const std::vector<std::string> stages = stage_names();
+  if (std::find(stages.begin(), stages.end(), options.stage) == stages.end())
+    unknown_name("stage", options.stage, stages);
+
+  const std::int64_t batch = options.batch ? options.batch : model.batch;
+  const BenchProgram built = model.build(model, batch, {.device = "cpu", .threads = 1});
+  const std::string text = built.program().show(options.stage);
+  const Counts counts = built.program().counts();
+  if (options.json) {
+    print_json({{"model", model.name},
+                {"stage", options.stage},
+                {"batch", batch},
+                {"kernels", counts.kernels},
+                {"dispatches", counts.dispatches},
+                {"passes", counts.passes},
+                {"submits", counts.submits},
+                {"arena_bytes", counts.arena_bytes},
+                {"param_bytes", counts.param_bytes},
+                {"gradient_bytes", counts.gradient_bytes},
+                {"state_bytes", counts.state_bytes},
+                {"input_bytes", counts.input_bytes},
+                {"text", text}});
+    return;
+  }
+  fmt::print("{}", text);
+  std::fflush(stdout);
+  fmt::print(stderr, "{} at batch {}, stage {}: {} kernels, {:.2f} MB of activations\n", model.name,
+             batch, options.stage, counts.kernels, static_cast<double>(counts.arena_bytes) / 1e6);
+}
+
+}  // namespace
+
+void add_show_command(CLI::App& tg, int& exit_code) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App& command =
+      *tg.add_subcommand("show", "Print what a stage of the compiler makes of a model");
+  command.add_option("model", options->model, "Which one of the models below")->type_name("MODEL");
+  command
+      .add_option("--stage", options->stage,
+                  fmt::format("One of {}", fmt::join(stage_names(), ", ")))
+      ->capture_default_str()
+      ->type_name("STAGE");
+  add_batch_option(command, options->batch);
+  add_json_flag(command, options->json);
+  command.footer(bench_model_list() + "Example:\n  tg show addition --stage fuse");
+  command.callback([options, &exit_code] {
+    show(*options);
+    exit_code = 0;
+  });
+}
+
+}  // namespace tensorgrad::tool

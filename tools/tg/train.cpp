@@ -1,0 +1,154 @@
+#include "train.h"
+
+#include <csignal>
+#include <numeric>
+
+#include "progress.h"
+#include "task.h"
+
+namespace tensorgrad::tool {
+
+namespace {
+
+struct TaskKind {
+  const char* name;
+  const char* description;
+  std::int64_t steps, batch;
+  double lr;
+  std::unique_ptr<Task> (*make)(const TaskOptions& options);
+};
+
+constexpr TaskKind kTasks[] = {
+    {"addition", "a transformer adds two numbers of two digits", 1500, 128, 3e-3, make_addition},
+    {"sin", "a multilayer perceptron fits the sine", 1000, 256, 5e-3, make_sin},
+};
+
+struct TrainOptions {
+  std::string task;
+  TaskOptions run;  // 0 for steps, batch and lr: the task's own
+  bool json = false;
+};
+
+constexpr std::int64_t kReports = 20;  // JSON lines about steps
+constexpr std::int64_t kLooks = 10;    // at held-out examples
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first ctrl-C ends training after the step in progress; the second one ends the program.
+extern "C" void stop_training(int signal) {
+  interrupted = 1;
+  std::signal(signal, SIG_DFL);
+}
+
+std::int64_t parameter_count(const ProgramHandle& program) {
+  const auto params = program.parameters();
+  return std::accumulate(params.begin(), params.end(), std::int64_t{0},
+                         [](std::int64_t n, const ParamInfo& p) { return n + p.shape.count(); });
+}
+
+struct Trained {
+  std::int64_t steps = 0;
+  double seconds = 0;
+  float loss = 0;  // of the last step
+};
+
+// Steps until all are made or somebody presses ctrl-C. A loss is read only where it is shown, so
+// that nothing else waits for the device.
+Trained run_steps(Task& task, std::int64_t steps, bool json) {
+  const std::int64_t every_report = std::max<std::int64_t>(1, steps / kReports);
+  const std::int64_t every_look = std::max<std::int64_t>(1, steps / kLooks);
+  Trained done;
+  Progress progress(people(json), steps);
+  for (bool last = false; !last;) {
+    const Result result = task.step();
+    ++done.steps;
+    last = done.steps == steps || interrupted;
+    const bool report = json && (last || done.steps % every_report == 0);
+    const bool show = last || progress.due(done.steps);
+    if (report || show) done.loss = result.loss();
+    if (report)
+      print_json({{"event", "step"}, {"step", done.steps}, {"loss", shortest(done.loss)}});
+    if (!last && done.steps % every_look == 0) {
+      const double accuracy = task.accuracy(Task::Extent::some);
+      progress.set_accuracy(accuracy);
+      if (json) print_json({{"event", "eval"}, {"step", done.steps}, {"accuracy", accuracy}});
+    }
+    if (show) progress.show(done.steps, done.loss);
+  }
+  done.seconds = progress.seconds();
+  return done;
+}
+
+int train(const TrainOptions& options) {
+  if (options.task.empty()) usage_error("train: which task?\n  hint: tg train addition");
+  const TaskKind& kind = find_named(std::span<const TaskKind>(kTasks), "task", options.task);
+  TaskOptions run = options.run;
+  if (run.steps == 0) run.steps = kind.steps;
+  if (run.batch == 0) run.batch = kind.batch;
+  if (run.lr == 0) run.lr = kind.lr;
+
+  const std::unique_ptr<Task> task = kind.make(run);
+  const TrainingHandle& training = task->training();
+  std::FILE* out = people(options.json);
+  fmt::print(out, "{}: {}\n", kind.name, kind.description);
+  fmt::print(out, "{} parameters, batch {}, seed {}, on {} ({} thread{}), compiled in {:.0f} ms\n",
+             grouped(parameter_count(training)), run.batch, run.seed, training.device(),
+             training.threads(), training.threads() == 1 ? "" : "s", training.compile_ms());
+  std::fflush(out);
+
+  const auto previous = std::signal(SIGINT, stop_training);
+  const Trained done = run_steps(*task, run.steps, options.json);
+  std::signal(SIGINT, previous);
+
+  const bool stopped = done.steps < run.steps;
+  const double accuracy = task->accuracy(Task::Extent::all);
+  const std::string sha256 = training.fingerprint();
+  fmt::print(out, "{}{} steps in {:.1f} s, loss {:#.3g}, held-out accuracy {:.2f} %\n",
+             stopped ? "stopped: " : "", done.steps, done.seconds, done.loss, 100 * accuracy);
+  for (const std::string& line : task->samples()) fmt::print(out, "  {}\n", line);
+  fmt::print(out, "parameters {}\n", sha256);
+  if (options.json) {
+    print_json({{"event", "done"},
+                {"task", kind.name},
+                {"device", training.device()},
+                {"seed", run.seed},
+                {"steps", done.steps},
+                {"seconds", rounded(done.seconds, 3)},
+                {"loss", shortest(done.loss)},
+                {"accuracy", accuracy},
+                {"params_sha256", sha256}});
+  }
+  return stopped ? 128 + SIGINT : 0;
+}
+
+}  // namespace
+
+void add_train_command(CLI::App& tg, int& exit_code) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App& command = *tg.add_subcommand("train", "Train a small model on a task of its own");
+  std::string list = "What to learn:";
+  std::string example = "Tasks:\n";
+  for (const TaskKind& kind : kTasks) {
+    list += fmt::format("{} {}", &kind == kTasks ? "" : ",", kind.name);
+    example += fmt::format("  {:<10}{}: {} steps of {}, learning rate {}\n", kind.name,
+                           kind.description, kind.steps, kind.batch, kind.lr);
+  }
+  command.add_option("task", options->task, list)->type_name("TASK");
+  command.add_option("--steps", options->run.steps, "Training steps (default: the task's own)")
+      ->check(in_range(1, std::int64_t{1} << 31))
+      ->type_name("N");
+  command.add_option("--seed", options->run.seed, "Of weights and data")
+      ->capture_default_str()
+      ->type_name("S");
+  add_batch_option(command, options->run.batch);
+  command
+      .add_option("--lr", options->run.lr, "Learning rate at its peak (default: the task's own)")
+      ->check(positive())
+      ->type_name("X");
+  add_device_options(command, options->run.where);
+  add_json_flag(command, options->json);
+  command.footer(example + "Example:\n  tg train addition --seed 1");
+  command.callback([options, &exit_code] { exit_code = train(*options); });
+}
+
+}  // namespace tensorgrad::tool

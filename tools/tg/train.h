@@ -1,0 +1,10 @@
+// `tg train`: trains a small model on a task of its own.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace tensorgrad::tool {
+
+void add_train_command(CLI::App& tg, int& exit_code);
+
+}  // namespace tensorgrad::tool

@@ -1,0 +1,116 @@
+#include "verify.h"
+
+#include <cmath>
+#include <memory>
+
+#include "replay.h"
+#include "support/text.h"
+
+namespace tensorgrad::tool {
+
+namespace {
+
+const char* name(CaseKind kind) { return kind == CaseKind::op ? "op" : "train"; }
+
+// JSON has no infinity: null stands for an error without measure.
+Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+struct Tally {
+  int passed = 0, failed = 0, skipped = 0;
+  double worst = 0;
+  std::string where;  // the case of the worst
+
+  void add(const ReferenceCase& reference, const Verdict& verdict) {
+    ++(verdict.skipped ? skipped : verdict.ok ? passed : failed);
+    if (!verdict.skipped && (where.empty() || verdict.worst > worst))
+      worst = verdict.worst, where = reference.name;
+  }
+};
+
+void report(const VerifyOptions& options, const ReferenceCase& reference, const Verdict& verdict) {
+  const char* kind = name(reference.kind);
+  if (options.json) {
+    Json line{{"case", reference.name}, {"kind", kind}};
+    if (verdict.skipped) {
+      line["skipped"] = true;
+    } else {
+      line["worst"] = json_number(verdict.worst);
+      line["ok"] = verdict.ok;
+    }
+    if (!verdict.reason.empty()) line["reason"] = verdict.reason;
+    print_json(line);
+  }
+  for (const std::string& note : verdict.notes)
+    fmt::print(stderr, "note  {}: {}\n", reference.name, note);
+  if (verdict.skipped) {
+    fmt::print(stderr, "skip  {}: {}\n", reference.name, verdict.reason);
+  } else if (!verdict.ok || options.verbose) {
+    fmt::print(people(options.json), "{}  {:<28} {:<6} worst {:<10.3g} {}\n",
+               verdict.ok ? "ok  " : "FAIL", reference.name, kind, verdict.worst, verdict.reason);
+  }
+}
+
+// The cases that the filter names, and the device that "auto" stands for.
+struct Work {
+  std::vector<ReferenceCase> cases;
+  std::string device;
+  int threads = 0;
+};
+
+Work prepare(const VerifyOptions& options) try {
+  Work work{.cases = read_reference_directory(options.directory)};
+  std::erase_if(work.cases,
+                [&](const ReferenceCase& c) { return !matches(options.filter, c.name); });
+  const auto probe = compile_forward(
+      std::vector<Param>{}, {.device = options.where.device, .threads = options.where.threads},
+      [](const auto&, const Inputs&) { return zeros({1}); });
+  work.device = probe.device();
+  work.threads = probe.threads();
+  return work;
+} catch (const Error& error) {
+  usage_error("{}", error.what());
+}
+
+}  // namespace
+
+int verify(const VerifyOptions& options) {
+  const Work work = prepare(options);
+  if (work.cases.empty())
+    usage_error("{}: no case is called '{}'", options.directory, options.filter);
+  Tally tally;
+  for (const ReferenceCase& reference : work.cases) {
+    const Verdict verdict = replay(reference, options.where, tolerance_for(work.device));
+    tally.add(reference, verdict);
+    report(options, reference, verdict);
+  }
+  if (options.json)
+    print_json({{"event", "done"},
+                {"passed", tally.passed},
+                {"failed", tally.failed},
+                {"skipped", tally.skipped}});
+  fmt::print(people(options.json), "{} passed, {} failed, {} skipped on {} ({} thread{})",
+             tally.passed, tally.failed, tally.skipped, work.device, work.threads,
+             work.threads == 1 ? "" : "s");
+  if (!tally.where.empty())
+    fmt::print(people(options.json), "; the worst uses {:.3g} of what is allowed: {}", tally.worst,
+               tally.where);
+  fmt::print(people(options.json), "\n");
+  return tally.failed > 0 ? 1 : 0;
+}
+
+void add_verify_command(CLI::App& tg, int& exit_code) {
+  auto options = std::make_shared<VerifyOptions>();
+  CLI::App& command = *tg.add_subcommand("verify", "Replay reference values and compare");
+  command
+      .add_option("DIR", options->directory, "ops.json and train_*.json with their .safetensors")
+      ->required();
+  add_device_options(command, options->where);
+  command.add_option("--filter", options->filter, "Only cases whose name matches: conv2d_*")
+      ->type_name("GLOB");
+  add_json_flag(command, options->json);
+  command.add_flag("--verbose", options->verbose, "Also a line for each case that passes");
+  command.footer("Example:\n  tg verify tests/fixtures --filter 'train_*' --verbose");
+  command.callback([options, &exit_code] { exit_code = verify(*options); });
+}
+
+}  // namespace tensorgrad::tool

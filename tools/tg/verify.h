@@ -1,0 +1,24 @@
+// `tg verify`: replays a directory of reference values on a device and compares.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+
+#include "command.h"
+
+namespace tensorgrad::tool {
+
+struct VerifyOptions {
+  std::string directory;
+  DeviceOptions where;
+  std::string filter = "*";  // over the names of cases
+  bool json = false, verbose = false;
+};
+
+// Returns the exit code: 0 when no case failed, 1 otherwise. Throws CLI::ValidationError, which is
+// exit code 2, when the directory or the device is not to be had.
+int verify(const VerifyOptions& options);
+
+void add_verify_command(CLI::App& tg, int& exit_code);
+
+}  // namespace tensorgrad::tool
