@@ -40,6 +40,8 @@ std::string_view name_of(ir::Core core) {
       return "scatter_add";
     case Core::fold:
       return "fold";
+    case Core::composite:
+      return "composite";
   }
   return "?";
 }
