@@ -13,7 +13,7 @@ namespace tensorgrad {
 
 class Array {
  public:
-  Array() = default;
+  Array() = default;  // the number 0
   Array(const Shape& shape, std::vector<float> values);
   Array(const Shape& shape, std::vector<std::int32_t> values, DType dtype = i32);
 
@@ -32,7 +32,7 @@ class Array {
  private:
   DType dtype_ = f32;
   Shape shape_;
-  std::vector<float> floats_;
+  std::vector<float> floats_ = std::vector<float>(1);
   std::vector<std::int32_t> ints_;
 };
 

@@ -67,13 +67,15 @@ class Operand {
 class Operands {
  public:
   Operands(std::initializer_list<Operand> items) : items_(items) {}
-  Operands(const std::vector<Tensor>& items, Site site = Site::here()) {
+  Operands(const std::vector<Tensor>& items, Site site = Site::here()) : site_(site) {
     for (const Tensor& item : items) items_.emplace_back(item, site);
   }
   const std::vector<Operand>& items() const { return items_; }
+  Site site() const { return items_.empty() ? site_ : items_[0].site(); }
 
  private:
   std::vector<Operand> items_;
+  Site site_;
 };
 
 // A set of axes; empty means all of them. Negative axes count from the end.

@@ -7,6 +7,17 @@ namespace tensorgrad::autodiff {
 
 using ir::NodeId;
 
+namespace {
+
+// The line of the forward call, and whose gradient it is: "gradient of sqrt".
+std::int32_t gradient_site(ir::Graph& graph, const ir::Node& node) {
+  ir::CallSite site = graph.sites[static_cast<std::size_t>(node.site)];
+  site.composite = "gradient of " + (site.composite.empty() ? std::string(node.op->name) : site.composite);
+  return graph.intern(site);
+}
+
+}  // namespace
+
 std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
                                   const std::vector<NodeId>& wanted) {
   ops::BuildScope scope(builder);
@@ -31,7 +42,7 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
     if (!g.valid() || !leads[static_cast<std::size_t>(id)]) continue;
     const ir::Node node = builder.graph[id];  // a copy: the graph grows below
     if (!node.op->gradient || node.inputs.empty()) continue;
-    builder.forced_site = node.site;
+    builder.forced_site = gradient_site(builder.graph, node);
     ir::GradientArgs args{{}, builder.tensor(id), g, node};
     for (const NodeId input : node.inputs) args.in.push_back(builder.tensor(input));
     const std::vector<Tensor> parts = node.op->gradient(args);
@@ -47,7 +58,8 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
   std::vector<Tensor> out;
   for (const NodeId id : wanted) {
     const Tensor& g = id <= top ? gradient[static_cast<std::size_t>(id)] : Tensor{};
-    out.push_back(g.valid() ? g : zeros(builder.graph[id].type.shape));
+    // The shape of a tensor of its own, not of the node: zeros() makes the graph grow.
+    out.push_back(g.valid() ? g : zeros(builder.tensor(id).shape()));
   }
   return out;
 }

@@ -71,7 +71,10 @@ std::string Session::diagnose(Program& program) {
     return fmt::format("{}: the {} '{}' holds {} values", head, node.op->name, node.as<ir::LeafAttrs>().name, word(health(at)));
   const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
   std::string op(node.op->name);
-  if (!site.composite.empty()) op += fmt::format(" (in {})", site.composite);
+  if (op == "reduce_" + site.composite)
+    op = site.composite;  // the name that the user called it by
+  else if (!site.composite.empty())
+    op += fmt::format(" (in {})", site.composite);
   return user_message(head, fmt::format("{} made the first {} value from finite operands", op, word(health(at))),
                       "parameters and optimizer state are as they were before this step", site.scope, site.file, site.line);
 }

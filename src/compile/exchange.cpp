@@ -36,11 +36,8 @@ void Session::upload(const NamedArrays& values, Upload mode) {
     const auto* entry = param_layout_.find(name);
     if (!entry) {
       const auto alias = aliases_.find(name);
-      const std::string near = alias != aliases_.end() ? alias->second : nearest_name(name, names);
-      user_error("upload: there is no parameter '{}'{}", name,
-                 alias != aliases_.end() ? fmt::format("\n  hint: it is tied to '{}'", near)
-                 : near.empty()          ? ""
-                                         : fmt::format("\n  hint: '{}'?", near));
+      const std::string hint = alias != aliases_.end() ? fmt::format("it is tied to '{}'", alias->second) : name_hint(name, names);
+      throw UserError(user_message("upload", fmt::format("there is no parameter '{}'", name), hint, "", "", 0));
     }
     if (array.dtype() != DType::f32 || array.shape() != entry->type.shape)
       user_error("upload: '{}' is {}, the array is {}{}", name, entry->type.text(), tensorgrad::name(array.dtype()),
@@ -96,6 +93,8 @@ void Session::upload_optimizer_state(const NamedArrays& state) {
   }
   for (const auto& [name, array] : state)
     if (!now.count(name)) user_error("upload_optimizer_state: there is no state '{}'", name);
+  if (const std::int32_t step = state.at(kStepEntry).ints()[0]; step < 0)
+    user_error("upload_optimizer_state: '{}' counts steps and is not negative: {}", kStepEntry, step);
   const auto put = [&](std::int64_t offset, const std::string& name) {
     const Array& array = state.at(name);
     device_->upload(*state_buffer_, offset,

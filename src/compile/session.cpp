@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "autodiff/differentiate.h"
 #include "compile/initialise.h"
@@ -12,7 +13,6 @@
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/expand.h"
-#include "passes/materialise.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -34,7 +34,6 @@ ir::Graph simplify(ir::Graph graph, bool captures) {
   if (!captures) std::erase_if(graph.results, [](const Result& r) { return r.kind == Result::Kind::capture; });
   graph = passes::expand(passes::dce(graph));
   graph = passes::dce(passes::cse(passes::canonicalise(graph)));
-  graph = passes::materialise(graph);
   ir::verify(graph);
   return graph;
 }
@@ -79,8 +78,8 @@ Session::Session(const FoundParams& params, const std::string& device, int threa
       if (!is_new) {
         const ParamRecord& first = params_[static_cast<std::size_t>(found->second)];
         if (first.shape != param->shape())
-          user_error("compile: {} and {} are tied but differ in shape: {} against {}", first.name, name,
-                     first.shape.text(), param->shape().text());
+          internal_error("{} and {} are tied but differ in shape: {} against {}", first.name, name, first.shape.text(),
+                         param->shape().text());  // a tie is copied with its shape
         ParamAccess::bind(*param, first.name, id_, found->second);
         aliases_.emplace(name, first.name);
         continue;
@@ -140,9 +139,8 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
       if (std::none_of(params_.begin(), params_.end(), [&](const ParamRecord& p) { return matches(pattern, p.name); })) {
         std::vector<std::string> names;
         for (const ParamRecord& p : params_) names.push_back(p.name);
-        const std::string near = nearest_name(pattern, names);
-        user_error("compile: {} names no parameter: '{}'{}", what, pattern,
-                   near.empty() ? "" : fmt::format("\n  hint: '{}'?", near));
+        throw UserError(user_message("compile", fmt::format("{} names no parameter: '{}'", what, pattern),
+                                     name_hint(pattern, names), "", "", 0));
       }
   };
   check_filter("freeze", options.freeze);
@@ -381,12 +379,15 @@ std::shared_ptr<Outcome> Session::step(Program& program, const Feed& feed, const
   std::lock_guard lock(mutex_);
   raise_pending();
   check_feed(program, feed);
+  const double rate = lr_.at(next_update());
+  if (!(rate >= 0 && rate <= std::numeric_limits<float>::max()))
+    user_error("step: the learning rate of update {} is {}\n  hint: rates are finite and not negative", next_update(), rate);
   const bool accumulating = accumulate_ > 1 && (steps_ + 1) % accumulate_ != 0;
   Variant& variant = choose(program, options.captures, accumulating);
   feed_inputs(program, feed);
   feed_scalar(program, ops::Builder::kSeedInput, bits_of(static_cast<std::int32_t>(seed_)));
   feed_scalar(program, ops::Builder::kStepInput, bits_of(static_cast<std::int32_t>(steps_)));
-  feed_scalar(program, ops::Builder::kRateInput, static_cast<float>(lr_.at(next_update())));
+  feed_scalar(program, ops::Builder::kRateInput, static_cast<float>(rate));
   submit(program, variant);
   auto outcome = collect(variant, options.captures);
   outcome->session = weak_from_this();

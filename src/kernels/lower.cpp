@@ -411,19 +411,27 @@ class Lowering {
     const auto& a = graph_[id].as<ir::WindowAttrs>();
     Load g = operand(id, 0);
     IndexMap map = g.map;
+    int axis = a.axis;
     if (a.stride > 1) {
+      if (map.shape().rank() == kMaxRank) {  // the split needs one axis more
+        Shape joined{1, map.shape()[axis], 1, a.size};
+        for (int d = 0; d < kMaxRank - 1; ++d)
+          if (d != axis) joined[d < axis ? 0 : 2] *= map.shape()[d];
+        map = map.reshape(joined);
+        axis = 1;
+      }
       Shape split = map.shape();
-      split.insert(a.axis + 1, 1);
-      map = map.reshape(split).pad(a.axis + 1, 0, a.stride - 1, 0);
+      split.insert(axis + 1, 1);
+      map = map.reshape(split).pad(axis + 1, 0, a.stride - 1, 0);
       Shape merged = map.shape();
-      merged.erase(a.axis + 1);
-      merged[a.axis] *= a.stride;
+      merged.erase(axis + 1);
+      merged[axis] *= a.stride;
       map = map.reshape(merged);
     }
     const std::int64_t reach = (a.size - 1) * a.dilation;
-    const std::int64_t behind = std::max<std::int64_t>(0, a.length - map.shape()[a.axis]);
+    const std::int64_t behind = std::max<std::int64_t>(0, a.length - map.shape()[axis]);
     const int last = map.shape().rank() - 1;
-    map = map.pad(a.axis, reach, behind, 0).skew(a.axis, last, a.dilation).narrow(a.axis, reach, a.length);
+    map = map.pad(axis, reach, behind, 0).skew(axis, last, a.dilation).narrow(axis, reach, a.length);
     // The few taps of a window go first, so that rows are long.
     std::vector<int> order{last};
     for (int d = 0; d < last; ++d) order.push_back(d);

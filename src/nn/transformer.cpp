@@ -31,7 +31,10 @@ SelfAttention::SelfAttention(std::int64_t dim, int head_count, int group_count)
 
 Tensor SelfAttention::operator()(Operand x) const {
   Call call("SelfAttention", x.site());
-  return o(merge_heads(attention(split_heads(q(x), heads), split_heads(k(x), groups), split_heads(v(x), groups))));
+  // One after the other: the order of arguments is the compiler's choice, the graph must not be.
+  const Tensor query = split_heads(q(x), heads);
+  const Tensor key = split_heads(k(x), groups), value = split_heads(v(x), groups);
+  return o(merge_heads(attention(query, key, value)));
 }
 
 FeedForward::FeedForward(std::int64_t dim, std::int64_t hidden, Activation act)

@@ -111,7 +111,9 @@ Tensor Call::emit(const ir::Primitive& op, const std::vector<Tensor>& in, ir::At
   ir::CallSite site;
   for (const Tensor& t : in) {
     ids.push_back(TensorAccess::node(t));
-    const ir::Node& node = builder_->graph[ids.back()];
+    ir::NodeId base = ids.back();  // a bias comes broadcast, a weight reshaped
+    while (builder_->graph[base].op->core == ir::Core::view) base = builder_->graph[base].inputs[0];
+    const ir::Node& node = builder_->graph[base];
     if (node.op->name == "parameter") site.scope = module_of(node.as<ir::LeafAttrs>().name);
   }
   std::int32_t number = builder_->forced_site;
@@ -155,7 +157,7 @@ std::vector<int> Call::axes(const Tensor& x, const Axes& axes) const {
   for (const int a : axes.values()) out.push_back(axis(x, a));
   std::sort(out.begin(), out.end());
   if (std::adjacent_find(out.begin(), out.end()) != out.end())
-    fail("", "an axis is named twice: {}", describe("x", x));
+    fail("", "an axis is named twice: [{}], {}", fmt::join(axes.values(), ","), describe("x", x));
   return out;
 }
 
@@ -187,7 +189,8 @@ DType promote(DType a, DType b) {
   return DType::boolean;
 }
 
-Shape broadcast_shapes(const Call& call, const std::vector<Tensor>& tensors) {
+Shape broadcast_shapes(const Call& call, const std::vector<Tensor>& tensors,
+                       std::initializer_list<std::string_view> labels) {
   int rank = 0;
   for (const Tensor& t : tensors) rank = std::max(rank, t.rank());
   Shape shape;
@@ -200,7 +203,7 @@ Shape broadcast_shapes(const Call& call, const std::vector<Tensor>& tensors) {
       if (size != 1 && mine != size) {
         std::vector<std::string> parts;
         for (std::size_t i = 0; i < tensors.size(); ++i)
-          parts.push_back(call.describe(std::string(1, static_cast<char>('a' + i)), tensors[i]));
+          parts.push_back(call.describe(labels.begin()[i], tensors[i]));
         call.fail("sizes match from the right, or are 1; reshape or unsqueeze one of them",
                   "shapes do not broadcast: {} ({} against {})", fmt::join(parts, ", "), size, mine);
       }

@@ -137,6 +137,7 @@ class Call {
 // The wider of two types: bool, i32, f32.
 DType promote(DType a, DType b);
 // Right-aligned broadcasting of shapes; fails the call when they do not fit.
-Shape broadcast_shapes(const Call& call, const std::vector<Tensor>& tensors);
+Shape broadcast_shapes(const Call& call, const std::vector<Tensor>& tensors,
+                       std::initializer_list<std::string_view> labels = {"a", "b"});
 
 }  // namespace tensorgrad::ops

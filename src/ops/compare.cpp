@@ -123,14 +123,16 @@ Tensor logical_not(Operand x) {
 
 Tensor is_finite(Operand x) {
   Call call("is_finite", x.site());
-  return call.emit(kIsFinite, {call.tensor(x)});
+  const Tensor t = call.tensor(x);
+  call.require_f32("x", t);
+  return call.emit(kIsFinite, {t});
 }
 
 Tensor where(Operand condition, Operand a, Operand b) {
   Call call("where", condition.site());
   const Tensor c = as_bool(call, condition);
   auto [x, y] = promoted(call, a, b);
-  const Shape shape = broadcast_shapes(call, {c, x, y});
+  const Shape shape = broadcast_shapes(call, {c, x, y}, {"condition", "a", "b"});
   return call.emit(kWhere, {broadcast_to(c, shape), broadcast_to(x, shape), broadcast_to(y, shape)});
 }
 

@@ -187,24 +187,32 @@ Tensor rms_norm(Operand x, Operand gain, float eps) {
   return call.emit(kRmsNormalize, {t}, ir::NormAttrs{eps}) * g;
 }
 
+namespace {
+
+// One class of [..., V] for each of [...].
+void check_classes(const Call& call, std::string_view label, const Tensor& x, const Tensor& targets) {
+  call.require_f32(label, x);
+  call.require_i32("targets", targets);
+  Shape rows = x.shape();
+  if (rows.rank() > 0) rows.erase(-1);
+  if (x.rank() < 1 || rows != targets.shape())
+    call.fail("", "needs {} [..., V] and targets [...]: {}, {}", label, call.describe(label, x),
+              call.describe("targets", targets));
+}
+
+}  // namespace
+
 Tensor cross_entropy(Operand logits, Operand targets, CrossEntropyOptions options) {
   Call call("cross_entropy", logits.site());
-  const Tensor x = call.tensor(logits);
-  call.require_f32("logits", x);
-  if (x.rank() < 1) call.fail("", "needs logits [..., V]: {}", call.describe("logits", x));
-  return nll_loss(log_softmax(x, -1), targets, options);
+  const Tensor x = call.tensor(logits), y = call.tensor(targets, i32);
+  check_classes(call, "logits", x, y);
+  return nll_loss(log_softmax(x, -1), y, options);
 }
 
 Tensor nll_loss(Operand log_probs, Operand targets, CrossEntropyOptions options) {
   Call call("nll_loss", log_probs.site());
   const Tensor x = call.tensor(log_probs), y = call.tensor(targets, i32);
-  call.require_f32("log_probs", x);
-  call.require_i32("targets", y);
-  Shape rows = x.shape();
-  if (rows.rank() > 0) rows.erase(-1);
-  if (x.rank() < 1 || rows != y.shape())
-    call.fail("", "needs classes [..., V] and targets [...]: {}, {}", call.describe("log_probs", x),
-              call.describe("targets", y));
+  check_classes(call, "log_probs", x, y);
   const float smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1)) call.fail("", "label_smoothing is between 0 and 1: {}", smoothing);
 
@@ -261,6 +269,9 @@ Tensor rope(Operand x, float base, const Tensor& offset) {
   call.require_f32("x", t);
   if (t.rank() < 2 || t.size(-1) % 2 != 0)
     call.fail("", "needs [..., T, D] with an even D: {}", call.describe("x", t));
+  if (!(base > 0)) call.fail("", "the base is positive: {}", base);
+  if (const Tensor at = call.tensor(offset); at.dtype() != i32 || at.rank() != 0)
+    call.fail("", "the offset is one i32 number: {}", call.describe("offset", at));
   const std::int64_t T = t.size(-2), half = t.size(-1) / 2;
   const double rate = -std::log(static_cast<double>(base)) / static_cast<double>(half);
   const Tensor frequency = exp(cast(arange(half), f32) * rate);

@@ -92,7 +92,7 @@ constexpr Primitive kNarrow = {
       check_axis(in[0], a.axis);
       const std::int64_t size = in[0].shape[a.axis];
       if (a.start < 0 || a.length < 0 || a.start > size || a.length > size - a.start)
-        break_rule("", "elements {}..{} are outside axis {}: x is {}", a.start, a.start + a.length - 1, a.axis,
+        break_rule("", "start {} and length {} do not fit into axis {}: x is {}", a.start, a.length, a.axis,
                    in[0].text());
       Type out = in[0];
       out.shape[a.axis] = a.length;
@@ -276,7 +276,7 @@ std::vector<Tensor> split(Operand x, const std::vector<std::int64_t>& sizes, int
 }
 
 Tensor concat(Operands parts, int axis) {
-  Call call("concat", parts.items().empty() ? Site{} : parts.items()[0].site());
+  Call call("concat", parts.site());
   if (parts.items().empty()) call.fail("", "needs at least one part");
   std::vector<Tensor> tensors;
   DType dtype = DType::boolean;
@@ -291,7 +291,7 @@ Tensor concat(Operands parts, int axis) {
 }
 
 Tensor stack(Operands parts, int axis) {
-  Call call("stack", parts.items().empty() ? Site{} : parts.items()[0].site());
+  Call call("stack", parts.site());
   if (parts.items().empty()) call.fail("", "needs at least one part");
   std::vector<Tensor> tensors;
   for (const Operand& part : parts.items()) {

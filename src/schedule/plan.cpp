@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "ir/primitive.h"
+#include "passes/expand.h"
+#include "passes/materialise.h"
 #include "support/fail.h"
 
 namespace tensorgrad::schedule {
@@ -220,8 +222,9 @@ class Planner {
 
 }  // namespace
 
-Plan plan(Graph graph, const Layouts& layouts, const PlanOptions& options) {
-  return Planner(std::move(graph), layouts, options).run();
+Plan plan(const Graph& graph, const Layouts& layouts, const PlanOptions& options) {
+  // What a kernel can be: no composites, results in memory of their own.
+  return Planner(passes::materialise(passes::expand(graph)), layouts, options).run();
 }
 
 std::string Plan::text() const {

@@ -54,6 +54,6 @@ struct Layouts {
   Layout& inputs;
 };
 
-Plan plan(ir::Graph graph, const Layouts& layouts, const PlanOptions& options = {});
+Plan plan(const ir::Graph& graph, const Layouts& layouts, const PlanOptions& options = {});
 
 }  // namespace tensorgrad::schedule

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "support/fail.h"
 
 namespace tensorgrad {
@@ -39,7 +41,12 @@ void Shape::push_back(std::int64_t size) { insert(rank_, size); }
 void Shape::insert(int axis, std::int64_t size) {
   if (rank_ == kMaxRank)
     user_error("shape: at most {} dimensions: {} has no room for one more", kMaxRank, text());
+  if (axis < 0 || axis > rank_) user_error("shape: no place {} for a new axis: the shape is {}", axis, text());
   if (size < 0) user_error("shape: sizes are not negative: {} after {}", size, text());
+  // So that bytes fit into 63 bits.
+  std::int64_t room = std::int64_t{1} << 60;
+  for (const std::int64_t own : *this) room /= std::max<std::int64_t>(own, 1);
+  if (size > room) user_error("shape: more than 2^60 elements: {} with another axis of {}", text(), size);
   for (int i = rank_; i > axis; --i)
     dims_[static_cast<std::size_t>(i)] = dims_[static_cast<std::size_t>(i - 1)];
   dims_[static_cast<std::size_t>(axis)] = size;

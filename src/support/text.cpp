@@ -64,4 +64,12 @@ std::string nearest_name(std::string_view wanted, const std::vector<std::string>
   return best;
 }
 
+std::string name_hint(std::string_view wanted, const std::vector<std::string>& names) {
+  if (const std::string near = nearest_name(wanted, names); !near.empty()) return "'" + near + "'?";
+  if (names.empty()) return "";
+  constexpr std::size_t kMost = 8;
+  const bool all = names.size() <= kMost;
+  return "one of " + join(all ? names : std::vector(names.begin(), names.begin() + kMost), ", ") + (all ? "" : ", ...");
+}
+
 }  // namespace tensorgrad

@@ -17,4 +17,8 @@ bool matches_any(std::span<const std::string> patterns, std::string_view text);
 // The name of `names` nearest to `wanted`, or empty when none is near.
 std::string nearest_name(std::string_view wanted, const std::vector<std::string>& names);
 
+// A hint for a name that is not there: "'l1.W'?" when one is near, else what there is, as far as it
+// fits a line; empty when there is nothing.
+std::string name_hint(std::string_view wanted, const std::vector<std::string>& names);
+
 }  // namespace tensorgrad

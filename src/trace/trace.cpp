@@ -61,8 +61,11 @@ Traced trace(const TraceOptions& options, const detail::Trace& function) {
     graph.results.push_back({ir::Result::Kind::output, name, TensorAccess::node(tensor)});
     if (options.wants_loss && name == kLossOutput) out.loss = check_loss(out.builder, tensor);
   }
-  if (options.wants_loss && !out.loss.valid())
-    user_error("compile: none of the outputs is the loss\n  hint: name one of them \"loss\"");
+  if (options.wants_loss && !out.loss.valid()) {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : outputs.items()) names.push_back(name);
+    user_error("compile: none of the outputs is the loss: they are {}\n  hint: name one of them \"loss\"", join(names, ", "));
+  }
   return out;
 }
 
