@@ -95,16 +95,22 @@ class Lowering {
       if (const auto known = memo_.find(id); known != memo_.end()) return known->second;
       std::vector<Reg> regs;
       for (const NodeId input : node.inputs) regs.push_back(visit(program, input, finish, line));
-      return memo_[id] = emit(program, id, regs);
+      return memo_[id] = emit(program, id, regs, line);
     }
     if (const auto own = regs_.find(id); own != regs_.end()) return own->second;
     return load(program, id, finish, line);
   }
 
-  Reg emit(ScalarProgram& program, NodeId id, const std::vector<Reg>& regs) {
+  // The node's value from its operands', per line or per element as the node is. (Numbers are both,
+  // so that an op on numbers and lines alone could be taken for the other kind.)
+  Reg emit(ScalarProgram& program, NodeId id, const std::vector<Reg>& regs, bool line) {
     const std::size_t before = program.code.size();
-    const Reg r = graph_[id].op->scalar(program, regs, graph_[id].attrs);
-    for (std::size_t i = before; i < program.code.size(); ++i) program.code[i].node = id;
+    Reg r = graph_[id].op->scalar(program, regs, graph_[id].attrs);
+    for (std::size_t i = before; i < program.code.size(); ++i) {
+      program.code[i].node = id;
+      if (line && program.code[i].op != ScalarOp::constant) program.code[i].line = true;
+    }
+    if (!line && program.line(r)) r = program.push({.op = ScalarOp::spread, .dtype = program.dtype(r), .a = r});
     return r;
   }
 
@@ -172,7 +178,7 @@ class Lowering {
         case Core::elementwise: {
           std::vector<Reg> in;
           for (const NodeId input : node.inputs) in.push_back(value(p, input, as_is, line));
-          r = emit(p, id, in);
+          r = emit(p, id, in, line);
           break;
         }
         case Core::reduce: r = reduction(id, value(p, node.inputs[0], as_is, false)); break;
@@ -286,7 +292,7 @@ class Lowering {
       } else {
         std::vector<Reg> in;
         for (const NodeId input : node.inputs) in.push_back(value(kernel_.program, input, as_is, true));
-        regs_[id] = emit(kernel_.program, id, in);
+        regs_[id] = emit(kernel_.program, id, in, true);
       }
     }
     store_members();
@@ -323,7 +329,7 @@ class Lowering {
       if (inlined(id) || plan_.fused.product[at(id)] != product || graph_[id].op->core != Core::elementwise) continue;
       std::vector<Reg> in;
       for (const NodeId input : graph_[id].inputs) in.push_back(value(p, input, as_is, false));
-      regs_[id] = emit(p, id, in);
+      regs_[id] = emit(p, id, in, false);
     }
     for (const schedule::Stored& stored : step_.stored) {
       if (plan_.fused.product[at(stored.node)] != product) continue;

@@ -142,12 +142,12 @@ constexpr Primitive kStopGradient = {
     .type = [](std::span<const Type> in, const Attrs&) { return in[0]; },
     .view = [](const IndexMap& in, const Attrs&) { return in; }};
 
-// The identity, computed: what a view becomes where it must lie in memory.
+// The identity, computed: what a view becomes where it must lie in memory. Only passes make it, after
+// differentiation.
 constexpr Primitive kCopy = {
     .name = "copy",
     .type = [](std::span<const Type> in, const Attrs&) { return in[0]; },
-    .scalar = [](ir::ScalarProgram&, std::span<const ir::Reg> in, const Attrs&) { return in[0]; },
-    .gradient = [](const GradientArgs& d) -> Tensors { return {d.g}; }};
+    .scalar = [](ir::ScalarProgram&, std::span<const ir::Reg> in, const Attrs&) { return in[0]; }};
 
 constexpr Primitive kConcat = {
     .name = "concat", .core = Core::concat, .arity = -1, .attrs = ir::attrs_index<ir::AxisAttrs>(),

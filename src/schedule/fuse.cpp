@@ -73,6 +73,18 @@ bool costly(const Node& node) {
   return std::find(std::begin(kCostly), std::end(kCostly), node.op->name) != std::end(kCostly);
 }
 
+// Operands that must lie in memory: what ids point into, and what kernels of one node read.
+bool reads_memory(Core core, std::size_t index) {
+  switch (core) {
+    case Core::gather:
+    case Core::take: return index == 0;
+    case Core::segment_sum:
+    case Core::scatter_add:
+    case Core::fold: return true;
+    default: return false;
+  }
+}
+
 class Fuser {
  public:
   Fuser(const Graph& graph, const FuseOptions& options) : graph_(graph), options_(options) {}
@@ -123,10 +135,20 @@ class Fuser {
   // Elementwise work on positions and numbers alone (masks, mostly) reads no memory: it is cheaper
   // to do again wherever it is wanted.
   void find_numbers(const std::vector<bool>& live) {
+    std::vector<bool> in_memory(at(graph_.size()), false);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      for (std::size_t i = 0; live[at(id)] && computes(node) && i < node.inputs.size(); ++i) {
+        const Operand seen = operand_of(graph_, node.inputs[i]);
+        bool padded = false;  // the fill is for the value, not for what it is made of
+        for (const ir::Layer& layer : seen.map.layers()) padded = padded || !layer.guards.empty();
+        if (padded || reads_memory(node.op->core, i)) in_memory[at(seen.base)] = true;
+      }
+    }
     std::vector<int> work(at(graph_.size()), 0);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
-      if (!live[at(id)] || node.op->core != Core::elementwise || held_[at(id)] || costly(node)) continue;
+      if (!live[at(id)] || node.op->core != Core::elementwise || held_[at(id)] || in_memory[at(id)] || costly(node)) continue;
       int total = 1;
       bool numbers = true;
       for (const NodeId input : node.inputs) {
@@ -134,9 +156,6 @@ class Fuser {
         const Core core = graph_[base].op->core;
         numbers = numbers && (core == Core::constant || core == Core::iota || out_.inlined[at(base)]);
         total += work[at(base)];
-        const Operand seen = operand_of(graph_, input);
-        for (const ir::Layer& layer : seen.map.layers())
-          numbers = numbers && (layer.guards.empty() || core == Core::constant || core == Core::iota);
       }
       if (!numbers || total > 8) continue;
       work[at(id)] = total;

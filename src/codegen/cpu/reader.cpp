@@ -93,6 +93,7 @@ void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stri
 }
 
 const float* Reader::read(const Memory& memory, std::int64_t begin, int n, float* out) const {
+  if (n == 0) return out;
   const float* base = load_.source == ir::Load::Source::memory ? memory.at(load_.place) : nullptr;
   switch (form_) {
     case Form::direct: return base + coarse_.address.offset + begin;
