@@ -58,7 +58,7 @@ namespace {
 constexpr const char* kStepEntry = "step";  // of the optimizer's state: steps made so far
 }
 
-// State of all parameters in one tensor; outside it goes by parameter: "m.l1.W".
+// State of all parameters in one tensor; outside it goes by parameter: "m:l1.W".
 bool Session::is_flat(const schedule::Layout::Entry& entry) const {
   return entry.type.shape == Shape{flat_elements_} && entry.type.dtype == DType::f32;
 }
@@ -74,7 +74,7 @@ NamedArrays Session::optimizer_state() const {
     }
     for (const ParamRecord& p : params_)
       if (!p.frozen)
-        out.emplace(entry.name + "." + p.name,
+        out.emplace(entry.name + ":" + p.name,
                     read_array(*state_buffer_, entry.offset + param_layout_.find(p.name)->offset, {DType::f32, p.shape}));
   }
   out.emplace(kStepEntry, Array({}, std::vector<std::int32_t>{static_cast<std::int32_t>(steps_)}));
@@ -105,7 +105,7 @@ void Session::upload_optimizer_state(const NamedArrays& state) {
     if (!is_flat(entry)) put(entry.offset, entry.name);
     else
       for (const ParamRecord& p : params_)
-        if (!p.frozen) put(entry.offset + param_layout_.find(p.name)->offset, entry.name + "." + p.name);
+        if (!p.frozen) put(entry.offset + param_layout_.find(p.name)->offset, entry.name + ":" + p.name);
   }
   steps_ = state.at(kStepEntry).ints()[0];
 }

@@ -42,6 +42,7 @@ class Update {
       const std::int64_t next = i + 1 < trained.size() ? trained[i + 1].offset : elements;
       parts.push_back(pad(g, 0, 0, next - t.offset - t.gradient.count()));
     }
+    if (parts.size() == 1) parts.push_back(zeros({0}));  // a concat all the same, for the plan to see
     return concat(parts, 0);
   }
 

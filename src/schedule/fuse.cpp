@@ -169,6 +169,7 @@ class Fuser {
     if (flat < 0 || graph_[flat].op->core != Core::concat) return;
     std::vector<NodeId> bases;
     for (const NodeId part : graph_[flat].inputs) {
+      if (count(part) == 0) continue;
       NodeId id = part;
       if (graph_[id].op->name == "pad") id = graph_[id].inputs[0];
       const NodeId base = base_of(graph_, id);

@@ -120,15 +120,17 @@ class Planner {
     if (last_read_[at(leaf)] != step) return last_read_[at(leaf)] < step;
     const Group& group = plan_.steps[static_cast<std::size_t>(step)].group;
     if (group.kind == Group::Kind::matmul || group.kind == Group::Kind::single) return false;
+    // A row is read as a whole before any of it is written, a block of lines likewise.
     const bool line = plan_.fused.line[at(id)];
     for (const NodeId node : group.nodes) {
-      if (plan_.graph[node].op->core == Core::reduce && !line) return false;
+      const Core core = plan_.graph[node].op->core;
       for (const NodeId input : plan_.graph[node].inputs) {
         const NodeId base = base_of(plan_.graph, input);
         // The leaf, or something inlined that comes from it, seen through a view that moves.
-        const bool matters = base == leaf || comes_from(base, leaf);
-        if (matters && (!is_alias(plan_.graph, input) || plan_.graph[node].op->core != Core::elementwise)) return false;
-        if (base == leaf && !plan_.fused.inlined[at(node)] && plan_.fused.line[at(node)] != line) return false;
+        if (base != leaf && !comes_from(base, leaf)) continue;
+        if (!is_alias(plan_.graph, input) || (core != Core::elementwise && core != Core::reduce)) return false;
+        const bool reads_line = core != Core::reduce && plan_.fused.line[at(node)];
+        if (!plan_.fused.inlined[at(node)] && reads_line != line) return false;
       }
     }
     return true;

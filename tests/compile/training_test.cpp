@@ -152,7 +152,7 @@ TEST(Freeze, CostsNoBackwardAndChangesNothing) {
   // The deeper a network is frozen, the less is left of its backward pass.
   const std::int64_t head = compile_mlp({.train_only = NameFilter{"l3.*"}}).counts().kernels;
   EXPECT_LT(head, frozen.counts().kernels);
-  EXPECT_LT(compile_mlp({.train_only = NameFilter{"l3.b"}}).counts().kernels, head);
+  EXPECT_LE(compile_mlp({.train_only = NameFilter{"l3.b"}}).counts().kernels, head);
 }
 
 TEST(Freeze, TheRestTrainsAsItWould) {

@@ -55,6 +55,15 @@ TEST(Rules, Elementwise) {
   });
 }
 
+TEST(Rules, Composites) {
+  expect_rules({
+      {"softmax", {kX}, ir::AxisAttrs{2}, "needs f32 and one of its axes: x is f32[2,3], the axis 2", ""},
+      {"log_softmax", {kN}, ir::AxisAttrs{1}, "needs f32 and one of its axes: x is i32[2,3], the axis 1", ""},
+      {"normalize", {kN}, ir::NormAttrs{1e-5}, "needs f32 and at least one axis: x is i32[2,3]", ""},
+      {"rms_normalize", {Type{f32, {}}}, ir::NormAttrs{1e-5}, "needs f32 and at least one axis: x is f32[]", ""},
+  });
+}
+
 TEST(Rules, Leaves) {
   expect_rules({
       {"constant", {}, ir::ConstantAttrs{0x1p31, i32}, "2147483648 does not fit i32", ""},
