@@ -1,0 +1,109 @@
+// Counts, sizes and the texts of the stages.
+#include <set>
+
+#include "tests/compile/common.h"
+
+namespace tensorgrad::compile_tests {
+namespace {
+
+// The example of design.md.
+struct Wide {
+  Linear l1{1, 64}, l2{64, 64}, l3{64, 1};
+};
+
+constexpr std::int64_t kParams = 64 + 64 + 64 * 64 + 64 + 64 + 1;
+
+Training<Wide> compile_wide(TrainingOptions options = {}) {
+  options.inputs = {{"x", {256, 1}}, {"y", {256, 1}}};
+  options.threads = 1;
+  return compile(Wide{}, options, [](const Wide& m, const Inputs& in) {
+    return mean(square(m.l3(relu(m.l2(relu(m.l1(in["x"]))))) - in["y"]));
+  });
+}
+
+TEST(Counts, OfTheExample) {
+  auto train = compile_wide({.optimizer = Adam{.lr = 0.005f}});
+  const Counts counts = train.counts();
+  EXPECT_GT(counts.kernels, 0);
+  EXPECT_EQ(counts.dispatches, counts.kernels);
+  EXPECT_EQ(counts.passes, 0);
+  EXPECT_EQ(counts.submits, 0);
+  EXPECT_GT(counts.arena_bytes, 0);
+  EXPECT_EQ(counts.arena_bytes % 256, 0);
+  EXPECT_EQ(counts.param_bytes, 4 * kParams);
+  EXPECT_EQ(counts.gradient_bytes, 4 * kParams);
+  EXPECT_EQ(counts.state_bytes, 4 * (2 * kParams + 1 + 1));  // m and v; updates made; the guard's flag
+  EXPECT_EQ(counts.input_bytes, 4 * 2 * 256);
+  train.step({{"x", Floats(256)}, {"y", Floats(256)}}, {.captures = true});
+  EXPECT_EQ(train.counts().kernels, counts.kernels);
+}
+
+TEST(Counts, StateOfEachOptimizer) {
+  const auto state_of = [](const TrainingOptions& options) { return compile_wide(options).counts().state_bytes / 4; };
+  constexpr auto kFail = NonFinite::fail;
+  EXPECT_EQ(state_of({.optimizer = Sgd{}, .non_finite = NonFinite::ignore}), 0);
+  EXPECT_EQ(state_of({.optimizer = Sgd{}, .non_finite = NonFinite::skip}), 0);
+  EXPECT_EQ(state_of({.optimizer = Sgd{}, .non_finite = kFail}), 1);
+  EXPECT_EQ(state_of({.optimizer = Sgd{.momentum = 0.9f}, .non_finite = kFail}), kParams + 1);
+  EXPECT_EQ(state_of({.optimizer = AdamW{}, .non_finite = kFail}), 2 * kParams + 2);
+  EXPECT_EQ(state_of({.optimizer = Sgd{}, .accumulate = 4, .non_finite = kFail}), kParams + 1);
+  EXPECT_EQ(state_of({.optimizer = Adam{}, .freeze = {"l2.*"}, .non_finite = kFail}), 2 * (kParams - 64 * 64 - 64) + 2);
+}
+
+TEST(Counts, OfAForwardPass) {
+  auto train = compile_wide();
+  auto infer = train.attach({.inputs = {{"x", {1, 1}}}}, [](const Wide& m, const Inputs& in) { return m.l1(in["x"]); });
+  const Counts counts = infer.counts();
+  EXPECT_GT(counts.kernels, 0);
+  EXPECT_LT(counts.kernels, train.counts().kernels);
+  EXPECT_EQ(counts.param_bytes, 4 * kParams);
+  EXPECT_EQ(counts.gradient_bytes, 0);
+  EXPECT_EQ(counts.state_bytes, 0);
+  EXPECT_EQ(counts.input_bytes, 4);
+}
+
+TEST(Counts, CompileTimeDeviceAndThreads) {
+  auto train = compile_mlp({.device = "cpu", .threads = 2});
+  EXPECT_GT(train.compile_ms(), 0);
+  EXPECT_LT(train.compile_ms(), 60000);
+  EXPECT_EQ(train.device(), "cpu");
+  EXPECT_EQ(train.threads(), 2);
+  EXPECT_EQ(compile_mlp({.device = "auto", .threads = 1}).device(), "cpu");
+  bool listed = false;
+  int automatic = 0;
+  for (const DeviceInfo& info : devices()) {
+    listed = listed || (info.name == "cpu" && info.available && !info.description.empty());
+    automatic += info.chosen_by_auto;
+    EXPECT_EQ(info.available, info.problem.empty()) << info.name;
+  }
+  EXPECT_TRUE(listed);
+  EXPECT_EQ(automatic, 1);
+}
+
+TEST(Stages, AreThoseOfTheLineAndAllDiffer) {
+  const auto stages = ProgramHandle::stages();
+  const std::vector<std::string> expected = {"trace", "differentiate", "update", "simplify", "fuse", "plan", "lower"};
+  EXPECT_EQ(std::vector<std::string>(stages.begin(), stages.end()), expected);
+  auto train = compile_mlp();
+  std::set<std::string> texts;
+  for (const std::string_view stage : stages) texts.insert(train.show(stage));
+  EXPECT_EQ(texts.size(), stages.size());
+  for (const std::string& text : texts) EXPECT_FALSE(text.empty());
+  auto infer = train.attach({.inputs = {{"x", {1, 3}}}}, mlp_output);
+  for (const char* stage : {"trace", "simplify", "fuse", "plan", "lower"}) EXPECT_FALSE(infer.show(stage).empty()) << stage;
+}
+
+TEST(Stages, CompilingTwiceGivesTheSameTexts) {
+  auto first = compile_mlp({.clip_grad_norm = 1, .accumulate = 2}), second = compile_mlp({.clip_grad_norm = 1, .accumulate = 2});
+  for (const std::string_view stage : ProgramHandle::stages()) EXPECT_EQ(first.show(stage), second.show(stage)) << stage;
+  const auto lm = [] {
+    return compile(Transformer({.vocab = 11, .dim = 8, .context = 6, .layers = 2, .heads = 2}),
+                   {.inputs = {{"ids", {2, 6}, i32}}, .threads = 1},
+                   [](const Transformer& m, const Inputs& in) { return cross_entropy(m(in["ids"]), in["ids"]); });
+  };
+  auto one = lm(), two = lm();
+  for (const std::string_view stage : ProgramHandle::stages()) EXPECT_EQ(one.show(stage), two.show(stage)) << stage;
+}
+
+}  // namespace
+}  // namespace tensorgrad::compile_tests

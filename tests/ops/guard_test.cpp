@@ -1,0 +1,28 @@
+// Every tensor of every row's plan lies alone between stretches of poison: nothing around it is
+// written, and nothing that was read came from there, because the results stay the same.
+#include "tests/ops/sample_test.h"
+#include "tests/support/eval_graph.h"
+
+namespace tensorgrad::op_tests {
+namespace {
+
+using Guards = SampleTest;
+INSTANTIATE_TEST_SUITE_P(Ops, Guards, testing::ValuesIn(all_rows()), row_name);
+
+TEST_P(Guards, NothingOutsideATensorIsTouched) {
+  const SampleGraph made = build(sample());
+  const auto plain = eval::evaluate(made.gradient, made.leaves);
+  for (const bool fuse : {true, false}) {
+    const auto guarded =
+        eval::evaluate(made.gradient, made.leaves, {.threads = 2, .fuse = fuse, .guards = true});
+    EXPECT_EQ(guarded.damage, "") << "fuse: " << fuse;
+    if (!fuse) continue;
+    for (std::size_t i = 0; i < plain.bits.size(); ++i)
+      EXPECT_EQ(guarded.bits[i] == plain.bits[i], true)
+          << made.gradient.results[i].name << " differs in\n"
+          << ir::print(made.gradient);
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::op_tests

@@ -1,0 +1,42 @@
+// What the tests that walk the table share: one GoogleTest case per row, named after it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/ops/sample_graph.h"
+#include "tests/ops/samples.h"
+
+namespace tensorgrad::op_tests {
+
+struct Row {
+  const Sample* sample;
+  friend void PrintTo(const Row& row, std::ostream* out) { *out << row.sample->name(); }
+};
+
+class SampleTest : public testing::TestWithParam<Row> {
+ protected:
+  const Sample& sample() const { return *GetParam().sample; }
+};
+
+inline std::vector<Row> all_rows() {
+  std::vector<Row> rows;
+  for (const Sample& sample : samples()) rows.push_back({&sample});
+  return rows;
+}
+
+inline std::vector<Row> rows_with_gradient() {
+  std::vector<Row> rows;
+  for (const Sample& sample : samples())
+    if (has_gradient(sample)) rows.push_back({&sample});
+  return rows;
+}
+
+inline std::string row_name(const testing::TestParamInfo<Row>& info) {
+  return info.param.sample->name();
+}
+
+}  // namespace tensorgrad::op_tests

@@ -1,0 +1,130 @@
+// Softmax and its relatives, attention, norms.
+#include "tests/ops/samples.h"
+
+namespace tensorgrad::op_tests {
+namespace {
+
+struct Softmax {
+  const char* op;
+  Tensor (*function)(Operand, int);
+};
+
+void add_softmax(Samples& rows) {
+  constexpr Softmax kBoth[] = {{"softmax", softmax}, {"log_softmax", log_softmax}};
+  for (const Softmax& s : kBoth) {
+    const auto along = [f = s.function](int axis) { return [=](In x) { return f(x[0], axis); }; };
+    rows.push_back({s.op, "last_axis", {real({3, 5})}, along(-1)});
+    rows.push_back({s.op, "first_axis", {real({5, 3})}, along(0)});
+    rows.push_back({s.op, "middle_axis", {real({2, 4, 3})}, along(1)});
+    rows.push_back({s.op, "vector", {real({7})}, along(0)});
+    rows.push_back({s.op, "size_1_axis", {real({3, 1})}, along(1)});
+    rows.push_back({s.op, "no_rows", {real({0, 3})}, along(1)});
+    rows.push_back({s.op, "large_numbers", {real({4, 6}, -1000, 1000)}, along(-1)});
+    rows.push_back({s.op, "equal_numbers", {given({2, 4}, {3})}, along(-1)});
+    rows.push_back({s.op, "row_of_300", {real({3, 300})}, along(-1)});
+    rows.push_back({s.op, "columns_300", {real({300, 20})}, along(0)});
+    rows.push_back({s.op, "of_transposed", {real({5, 4})}, [f = s.function](In x) {
+                      return f(permute(x[0], {1, 0}), -1);
+                    }});
+    rows.push_back({s.op, "of_scaled", {real({5, 4})}, [f = s.function](In x) {
+                      return f(x[0] * 0.125f, -1) * x[0];
+                    }});
+  }
+  const auto causal = [](In x) { return softmax_causal(x[0]); };
+  rows.push_back({"softmax_causal", "square", {real({4, 4})}, causal});
+  rows.push_back({"softmax_causal", "heads", {real({2, 3, 5, 5})}, causal});
+  rows.push_back({"softmax_causal", "one", {real({1, 1})}, causal});
+  rows.push_back({"softmax_causal", "large_numbers", {real({6, 6}, -1000, 1000)}, causal});
+  rows.push_back({"softmax_causal", "rows_of_70", {real({70, 70})}, causal});
+}
+
+void add_attention(Samples& rows) {
+  const auto add = [&](const char* variant, const Shape& q, const Shape& k, const Shape& v,
+                       AttentionOptions options) {
+    rows.push_back({"attention",
+                    variant,
+                    {real(q), real(k), real(v)},
+                    [=](In x) { return attention(x[0], x[1], x[2], options); },
+                    5e-6});
+  };
+  const AttentionOptions all{.causal = false};
+  add("causal", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 4}, {});
+  add("not_causal", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 4}, all);
+  add("causal_more_keys", {1, 2, 3, 4}, {1, 2, 7, 4}, {1, 2, 7, 4}, {});
+  add("fewer_keys", {1, 2, 7, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}, all);
+  add("grouped", {2, 4, 3, 4}, {2, 2, 3, 4}, {2, 2, 3, 4}, {});
+  add("grouped_to_one", {2, 4, 3, 4}, {2, 1, 5, 4}, {2, 1, 5, 4}, {});
+  add("scale", {1, 1, 4, 3}, {1, 1, 4, 3}, {1, 1, 4, 3}, {.causal = true, .scale = 0.3f});
+  add("other_value_size", {1, 2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 6}, {});
+  add("one_position", {2, 2, 1, 4}, {2, 2, 1, 4}, {2, 2, 1, 4}, {});
+  add("one_query", {2, 2, 1, 4}, {2, 2, 9, 4}, {2, 2, 9, 4}, {});
+  add("empty_batch", {0, 2, 3, 4}, {0, 2, 3, 4}, {0, 2, 3, 4}, {});
+  add("long", {1, 2, 70, 8}, {1, 2, 70, 8}, {1, 2, 70, 8}, {});
+  rows.push_back({"attention",
+                  "from_one_projection",
+                  {real({2, 5, 12})},
+                  [](In x) {
+                    const Tensors qkv = split(x[0], 3);
+                    return merge_heads(attention(split_heads(qkv[0], 2), split_heads(qkv[1], 2),
+                                                 split_heads(qkv[2], 2)));
+                  },
+                  5e-6});
+}
+
+void add_norms(Samples& rows) {
+  const auto add = [&](const char* variant, const Arg& x, std::int64_t size,
+                       double tolerance = 4e-6) {
+    rows.push_back({"layer_norm",
+                    variant,
+                    {x, real({size}), real({size})},
+                    [](In t) { return layer_norm(t[0], t[1], t[2]); },
+                    tolerance});
+    rows.push_back({"rms_norm",
+                    variant,
+                    {x, real({size})},
+                    [](In t) { return rms_norm(t[0], t[1]); },
+                    tolerance});
+  };
+  add("matrix", real({4, 6}), 6);
+  add("vector", real({6}), 6);
+  add("batch", real({2, 3, 5}), 5);
+  add("size_1_rows", real({3, 1}), 1);
+  add("no_rows", real({0, 5}), 5);
+  add("rows_of_300", real({5, 300}), 300);
+  add("many_rows", real({300, 16}), 16);
+  add("far_from_0", real({4, 16}, 10, 12), 16, 2e-5);  // the mean is lost from ten times as much
+  rows.push_back({"layer_norm",
+                  "eps",
+                  {real({4, 6}), real({6}), real({6})},
+                  [](In x) { return layer_norm(x[0], x[1], x[2], 0.5f); },
+                  4e-6});
+  rows.push_back({"rms_norm",
+                  "eps",
+                  {real({4, 6}), real({6})},
+                  [](In x) { return rms_norm(x[0], x[1], 0.5f); },
+                  4e-6});
+  rows.push_back({"layer_norm",
+                  "of_transposed",
+                  {real({6, 4}), real({6}), real({6})},
+                  [](In x) {
+                    return layer_norm(permute(x[0], {1, 0}), x[1], x[2]);
+                  },
+                  4e-6});
+  rows.push_back({"rms_norm",
+                  "before_matmul",
+                  {real({5, 8}), real({8}), real({8, 4})},
+                  [](In x) { return matmul(rms_norm(x[0], x[1]), x[2]); },
+                  4e-6});
+}
+
+}  // namespace
+
+Samples normalise_samples() {
+  Samples rows;
+  add_softmax(rows);
+  add_attention(rows);
+  add_norms(rows);
+  return rows;
+}
+
+}  // namespace tensorgrad::op_tests

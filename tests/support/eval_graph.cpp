@@ -1,0 +1,224 @@
+#include "tests/support/eval_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "ir/primitive.h"
+#include "kernels/lower.h"
+#include "runtime/device.h"
+#include "schedule/plan.h"
+#include "support/fail.h"
+
+namespace tensorgrad::eval {
+namespace {
+
+using ir::Kernel;
+using ir::NodeId;
+using ir::Place;
+using ir::Space;
+using reference::Leaves;
+using reference::Value;
+using Word = std::uint32_t;
+
+constexpr Word kPoison = 0x7fc0dead;  // a NaN, and as an id far out of range
+constexpr std::int64_t kGap = schedule::kAlignment;
+
+std::size_t at(Space space) { return static_cast<std::size_t>(space); }
+std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
+
+// Devices stay open: starting threads for each of a thousand graphs would take longer than they.
+runtime::Device& device_of(const EvalOptions& options) {
+  static std::map<std::pair<std::string, int>, std::shared_ptr<runtime::Device>> open;
+  auto& device = open[{options.device, options.threads}];
+  if (!device) device = runtime::open_device(options.device, options.threads);
+  return *device;
+}
+
+Word word_of(double value, DType dtype) {
+  Word word;
+  if (dtype == DType::f32) {
+    const auto number = static_cast<float>(value);
+    std::memcpy(&word, &number, sizeof word);
+  } else {
+    const auto number = static_cast<std::int32_t>(value);
+    std::memcpy(&word, &number, sizeof word);
+  }
+  return word;
+}
+
+double value_of(Word word, DType dtype) {
+  if (dtype == DType::f32) {
+    float number;
+    std::memcpy(&number, &word, sizeof number);
+    return number;
+  }
+  std::int32_t number;
+  std::memcpy(&number, &word, sizeof number);
+  return number;
+}
+
+// Gives every tensor of a plan that uses no memory twice a new place behind a gap.
+class Spreader {
+ public:
+  explicit Spreader(schedule::Plan& plan) : plan_(plan) {
+    const ir::Graph& graph = plan.graph;
+    for (NodeId id = 0; id < graph.size(); ++id)
+      if (plan.places[at(id)]) note(*plan.places[at(id)], graph[id].type);
+    for (std::size_t i = 0; i < graph.results.size(); ++i)
+      note(plan.results[i], graph[graph.results[i].node].type);
+  }
+
+  void run() {
+    std::array<std::int64_t, ir::kSpaces> end{};
+    end.fill(kGap);
+    for (auto& [place, tensor] : tensors_) {
+      std::int64_t& next = end[static_cast<std::size_t>(place.first)];
+      tensor.moved = next;
+      next += schedule::aligned(tensor.count) + kGap;
+    }
+    plan_.elements = end;
+    for (auto& place : plan_.places)
+      if (place) move(*place);
+    for (Place& place : plan_.results) move(place);
+    for (schedule::Step& step : plan_.steps) move(step.place);
+  }
+
+ private:
+  struct Tensor {
+    std::int64_t count = 0, moved = 0;
+  };
+  using Key = std::pair<int, std::int64_t>;  // space, offset
+
+  static Key key(const Place& place) { return {static_cast<int>(place.space), place.offset}; }
+  void note(const Place& place, const ir::Type& type) {
+    std::int64_t& count = tensors_[key(place)].count;
+    count = std::max(count, type.shape.count());
+  }
+  void move(Place& place) const { place.offset = tensors_.at(key(place)).moved; }
+
+  schedule::Plan& plan_;
+  std::map<Key, Tensor> tensors_;
+};
+
+schedule::Plan make_plan(const ir::Graph& graph, const EvalOptions& options) {
+  schedule::Layout parameters, state, inputs;
+  for (const ir::Node& node : graph.nodes)
+    if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
+  for (const ir::Result& result : graph.results)  // also of a parameter that nothing reads
+    if (result.kind == ir::Result::Kind::gradient)
+      parameters.place(result.name, graph[result.node].type);
+  schedule::PlanOptions plan_options;
+  plan_options.fuse.enabled = options.fuse;
+  plan_options.keep_all = options.guards;
+  schedule::Plan plan = schedule::plan(graph, {parameters, state, inputs}, plan_options);
+  if (options.guards) Spreader(plan).run();
+  return plan;
+}
+
+using Image = std::array<std::vector<Word>, ir::kSpaces>;
+
+Image initial_memory(const schedule::Plan& plan, const Leaves& leaves) {
+  Image image;
+  for (std::size_t s = 0; s < image.size(); ++s)
+    image[s].assign(static_cast<std::size_t>(plan.elements[s]), kPoison);
+  for (NodeId id = 0; id < plan.graph.size(); ++id) {
+    const ir::Node& node = plan.graph[id];
+    if (node.op->core != ir::Core::leaf) continue;
+    const std::string name = fmt::format("{}:{}", node.op->name, node.as<ir::LeafAttrs>().name);
+    const auto leaf = leaves.find(name);
+    if (leaf == leaves.end()) user_error("evaluate: no value for {}", name);
+    const Place& place = *plan.places[at(id)];
+    Word* to = image[at(place.space)].data() + place.offset;
+    for (const double value : leaf->second.data) *to++ = word_of(value, node.type.dtype);
+  }
+  return image;
+}
+
+std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& kernels,
+                        const Image& before, const Image& after) {
+  std::array<std::vector<bool>, ir::kSpaces> owned;
+  for (std::size_t s = 0; s < owned.size(); ++s) owned[s].resize(before[s].size());
+  for (const Kernel& kernel : kernels) {
+    const Place& place = kernel.store.place;
+    const auto begin = owned[at(place.space)].begin() + place.offset;
+    std::fill(begin, begin + plan.graph[kernel.node].type.shape.count(), true);
+  }
+  for (std::size_t s = 0; s < owned.size(); ++s)
+    for (std::size_t i = 0; i < owned[s].size(); ++i)
+      if (!owned[s][i] && after[s][i] != before[s][i])
+        return fmt::format("{}+{} changed from {:08x} to {:08x}\n{}", name(static_cast<Space>(s)),
+                           i, before[s][i], after[s][i], plan.text());
+  return "";
+}
+
+}  // namespace
+
+Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
+  runtime::Device& device = device_of(options);
+  const schedule::Plan plan = make_plan(graph, options);
+  const std::vector<Kernel> kernels = kernels::lower(plan);
+  const auto loaded = device.load(kernels);
+
+  const Image before = initial_memory(plan, leaves);
+  std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
+  runtime::Spaces spaces{};
+  for (std::size_t s = 0; s < buffers.size(); ++s) {
+    buffers[s] = device.allocate(plan.elements[s]);
+    device.upload(*buffers[s], 0, std::as_bytes(std::span(before[s])));
+    spaces[s] = buffers[s].get();
+  }
+  device.submit(*loaded, spaces);
+  Image after = before;
+  for (std::size_t s = 0; s < buffers.size(); ++s)
+    device.read(*buffers[s], 0, std::as_writable_bytes(std::span(after[s])));
+
+  Evaluated out;
+  out.damage = find_damage(plan, kernels, before, after);
+  for (std::size_t i = 0; i < graph.results.size(); ++i) {
+    const ir::Type& type = graph[graph.results[i].node].type;
+    const Place& place = plan.results[i];
+    const Word* from = after[at(place.space)].data() + place.offset;
+    out.bits.emplace_back(from, from + type.shape.count());
+    Value value{type, {}};
+    for (const Word word : out.bits.back()) value.data.push_back(value_of(word, type.dtype));
+    out.results.push_back(std::move(value));
+  }
+  return out;
+}
+
+std::vector<Value> interpret_results(const ir::Graph& graph, const Leaves& leaves) {
+  std::vector<Value> values = reference::interpret(graph, leaves), results;
+  for (const ir::Result& result : graph.results) results.push_back(values[at(result.node)]);
+  return results;
+}
+
+std::string difference(const Value& got, const Value& want, double tolerance) {
+  if (got.type != want.type)
+    return fmt::format("the type is {}, not {}", got.type.text(), want.type.text());
+  const bool real = want.type.dtype == DType::f32;
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  double scale = 1;
+  for (const double w : want.data)
+    if (std::abs(w) <= kLargest) scale = std::max(scale, std::abs(w));
+  const double allowed = real ? tolerance * scale : 0;
+  for (std::size_t i = 0; i < want.data.size(); ++i) {
+    const double g = got.data[i];
+    double w = want.data[i];
+    if (real && std::abs(w) > kLargest) w = std::copysign(HUGE_VAL, w);
+    if (std::isnan(w) ? std::isnan(g) : g == w || std::abs(g - w) <= allowed) continue;
+    return fmt::format("element {} of {}: {} instead of {} (off by {:.2e}, allowed {:.2e})", i,
+                       want.type.text(), g, w, std::abs(g - w), allowed);
+  }
+  return "";
+}
+
+}  // namespace tensorgrad::eval
