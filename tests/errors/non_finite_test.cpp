@@ -78,6 +78,8 @@ TEST(NonFinite, NamesTheOpAndTheLine) {
        LOSS { return sum(m.w * in["x"]); }, {1, kNan}},
       {"infinite input", "the loss is infinite: the input 'x' holds infinite values",
        LOSS { return sum(m.w * in["x"]); }, {1, kInf}},
+      {"beside an infinity that is meant", "the loss is NaN: log made the first NaN value from finite operands" + kHint + "at @",
+       LOSS { return sum(where(in["x"] > 0, m.w, -kInf) + log(in["x"])); }, {1, -1}},
       {"the far end of a chain", "the loss is NaN: log made the first NaN value from finite operands" + kHint + "at @",
        LOSS { const Tensor t = log(m.w * in["x"]); return mean(m.l1(softmax(tanh(unsqueeze(t, 0))))); }, {1, -1}},
   };
