@@ -56,6 +56,22 @@ TEST(Reset, WithAnotherSeedEqualsACompileWithThatSeed) {
   EXPECT_EQ(used.fingerprint(), compile(Mlp{}, options, dropout_loss).fingerprint());
 }
 
+// Random numbers depend on seed and step: every step draws anew, every run the same.
+TEST(Dropout, DrawsAnewInEachStep) {
+  const auto losses = [](std::uint32_t seed) {
+    auto train = compile(Mlp{}, {.inputs = mlp_inputs(), .optimizer = Sgd{.lr = 0}, .seed = seed, .threads = 1}, dropout_loss);
+    train.upload(compile_mlp().download());  // the same weights for every seed
+    std::vector<float> out;
+    for (int i = 0; i < 6; ++i) out.push_back(train.step(Batch(1).feed()).loss());
+    return out;
+  };
+  const auto first = losses(1);
+  EXPECT_EQ(std::set<float>(first.begin(), first.end()).size(), first.size());
+  EXPECT_EQ(losses(1), first);
+  const auto other = losses(2);
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NE(other[i], first[i]) << i;
+}
+
 TEST(Rates, FollowTheSchedule) {
   auto train = line(linear(0.5, 0.25, 2));
   EXPECT_EQ(train.lr(), 0.5);
