@@ -31,14 +31,16 @@ struct InputSpec {
 using NameFilter = std::vector<std::string>;
 
 struct TrainingOptions {
-  std::vector<InputSpec> inputs;
+  std::vector<InputSpec> inputs = {};
   Optimizer optimizer = Adam{};
   float clip_grad_norm = 0;         // scale all gradients down to this global norm; 0: off
-  NameFilter normalize_grads;       // scale the gradient of each of these to norm 1, before clipping
-  int accumulate = 1;               // average the gradients of this many steps, then update
-  NameFilter freeze;                // not trained, and no backward for them
-  std::optional<NameFilter> train_only;  // everything else is frozen
-  std::optional<NameFilter> decay;  // which parameters decay, instead of their own flags
+  NameFilter normalize_grads = {};     // scale the gradient of each of these to norm 1, before clipping
+  // Average the gradients of this many steps, then update. If the last of them is not finite, the
+  // whole round is dropped.
+  int accumulate = 1;
+  NameFilter freeze = {};              // not trained, and no backward for them
+  std::optional<NameFilter> train_only = {};  // everything else is frozen
+  std::optional<NameFilter> decay = {};  // which parameters decay, instead of their own flags
   NonFinite non_finite = NonFinite::fail;
   std::uint32_t seed = 0;           // of initial weights and random ops
   std::string device = "auto";      // "auto" or "cpu"
@@ -46,7 +48,7 @@ struct TrainingOptions {
 };
 
 struct ForwardOptions {
-  std::vector<InputSpec> inputs;
+  std::vector<InputSpec> inputs = {};
   std::uint32_t seed = 0;
   std::string device = "auto";
   int threads = 0;
@@ -54,7 +56,7 @@ struct ForwardOptions {
 
 // Another graph over parameters that exist already.
 struct AttachOptions {
-  std::vector<InputSpec> inputs;
+  std::vector<InputSpec> inputs = {};
   bool training = false;  // true: dropout drops
 };
 

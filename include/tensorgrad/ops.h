@@ -160,7 +160,7 @@ Tensor softmax_causal(Operand x);
 Tensor logsumexp(Operand x, Axes axes = {}, bool keepdims = false);
 struct AttentionOptions {
   bool causal = true;
-  std::optional<float> scale;  // 1/sqrt(D) when not given
+  std::optional<float> scale = {};  // 1/sqrt(D) when not given
 };
 // q [B, H, T, D], k and v [B, G, S, D] where G divides H (grouped-query attention).
 Tensor attention(Operand q, Operand k, Operand v, AttentionOptions options = {});
@@ -171,7 +171,7 @@ Tensor rms_norm(Operand x, Operand gain, float eps = 1e-5f);
 enum class Reduction : std::uint8_t { mean, sum, none };
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
-  std::optional<int> ignore_index;  // targets with this value count for nothing
+  std::optional<int> ignore_index = {};  // targets with this value count for nothing
   float label_smoothing = 0;
 };
 // logits [..., V], targets i32 [...]: the classes are the last axis.
@@ -198,7 +198,7 @@ struct Conv2dOptions {
 // w [O, C/groups, kH, kW]
 Tensor conv2d(Operand x, Operand w, Conv2dOptions options = {});
 struct Pool2dOptions {
-  std::optional<Pair> stride;  // the kernel's size when not given
+  std::optional<Pair> stride = {};  // the kernel's size when not given
   Pair padding = 0;
 };
 // At a tie the first element of the window gets the gradient.

@@ -36,6 +36,7 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
   }
 
   std::vector<Tensor> gradient(count);
+  builder.forced_site = gradient_site(builder.graph, builder.graph[top]);  // not this file's lines
   if (leads[static_cast<std::size_t>(top)]) gradient[static_cast<std::size_t>(top)] = ones(loss.shape());
   for (NodeId id = top; id >= 0; --id) {
     const Tensor g = gradient[static_cast<std::size_t>(id)];
@@ -53,7 +54,7 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
       sum = sum.valid() ? sum + parts[i] : parts[i];
     }
   }
-  builder.forced_site = -1;
+  builder.forced_site = 0;
 
   std::vector<Tensor> out;
   for (const NodeId id : wanted) {
@@ -61,6 +62,7 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
     // The shape of a tensor of its own, not of the node: zeros() makes the graph grow.
     out.push_back(g.valid() ? g : zeros(builder.tensor(id).shape()));
   }
+  builder.forced_site = -1;
   return out;
 }
 

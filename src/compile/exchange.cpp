@@ -58,9 +58,11 @@ namespace {
 constexpr const char* kStepEntry = "step";  // of the optimizer's state: steps made so far
 }
 
-// State of all parameters in one tensor; outside it goes by parameter: "m:l1.W".
-bool Session::is_flat(const schedule::Layout::Entry& entry) const {
-  return entry.type.shape == Shape{flat_elements_} && entry.type.dtype == DType::f32;
+// State of all parameters in one tensor, "m:*"; outside it goes by parameter, "m:l1.W".
+bool Session::is_flat(const schedule::Layout::Entry& entry) const { return entry.name.back() == ir::kFlat[0]; }
+
+static std::string state_name(const schedule::Layout::Entry& entry, const ParamRecord& p) {
+  return entry.name.substr(0, entry.name.size() - 1) + p.name;
 }
 
 NamedArrays Session::optimizer_state() const {
@@ -74,7 +76,7 @@ NamedArrays Session::optimizer_state() const {
     }
     for (const ParamRecord& p : params_)
       if (!p.frozen)
-        out.emplace(entry.name + ":" + p.name,
+        out.emplace(state_name(entry, p),
                     read_array(*state_buffer_, entry.offset + param_layout_.find(p.name)->offset, {DType::f32, p.shape}));
   }
   out.emplace(kStepEntry, Array({}, std::vector<std::int32_t>{static_cast<std::int32_t>(steps_)}));
@@ -105,7 +107,7 @@ void Session::upload_optimizer_state(const NamedArrays& state) {
     if (!is_flat(entry)) put(entry.offset, entry.name);
     else
       for (const ParamRecord& p : params_)
-        if (!p.frozen) put(entry.offset + param_layout_.find(p.name)->offset, entry.name + ":" + p.name);
+        if (!p.frozen) put(entry.offset + param_layout_.find(p.name)->offset, state_name(entry, p));
   }
   steps_ = state.at(kStepEntry).ints()[0];
 }

@@ -345,8 +345,9 @@ void Session::submit(Program& program, Variant& variant) {
     const ir::Node& node = graph[failure.node];
     const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
     const std::string op = site.composite.empty() ? std::string(node.op->name) : site.composite;
-    throw UserError(user_message(op, fmt::format("id {} is out of range: ids are 0 to {}", failure.value, failure.extent - 1),
-                                 "", site.scope, site.file, site.line));
+    const std::string range = failure.extent > 0 ? fmt::format("ids are 0 to {}", failure.extent - 1) : "there are none";
+    throw UserError(user_message(op, fmt::format("id {} is out of range: {}", failure.value, range), "", site.scope,
+                                 site.file, site.line));
   }
 }
 

@@ -91,11 +91,11 @@ class Lowering {
       return r;
     }
     if (schedule::computes(node) && inlined(id)) {
-      // All of an inlined expression is seen through the same views.
-      if (const auto known = memo_.find(id); known != memo_.end()) return known->second;
+      const std::pair key(id, views_);
+      if (const auto known = memo_.find(key); known != memo_.end()) return known->second;
       std::vector<Reg> regs;
       for (const NodeId input : node.inputs) regs.push_back(visit(program, input, finish, line));
-      return memo_[id] = emit(program, id, regs, line);
+      return memo_[key] = emit(program, id, regs, line);
     }
     if (const auto own = regs_.find(id); own != regs_.end()) return own->second;
     return load(program, id, finish, line);
@@ -207,7 +207,9 @@ class Lowering {
         r = p.push({.op = ScalarOp::spread, .dtype = p.dtype(r), .a = r});
       if (!p.line(r) && plan_.fused.line[at(stored.node)]) {
         // Only a number can be both; it becomes one per line.
-        p.code[static_cast<std::size_t>(r)].line = true;
+        ir::Instr number = p.code[static_cast<std::size_t>(r)];
+        number.line = true;
+        r = p.push(number);
       }
       kernel_.stores.push_back(store_of(stored, r));
     }
@@ -467,7 +469,8 @@ class Lowering {
   const schedule::Step& step_;
   Kernel kernel_;
   std::map<NodeId, Reg> regs_;  // of the members computed so far, in the current program
-  std::map<NodeId, Reg> memo_;  // of the inlined nodes of the operand that is being read
+  // Of the inlined nodes of the operand that is being read, each seen through its views.
+  std::map<std::pair<NodeId, std::vector<NodeId>>, Reg> memo_;
   std::vector<NodeId> views_;   // above the node that is being read, the nearest last
 };
 

@@ -38,7 +38,9 @@ constexpr Primitive kConstant = {
 constexpr Primitive kIota = {
     .name = "iota", .core = Core::iota, .arity = 0, .attrs = ir::attrs_index<ir::IotaAttrs>(),
     .type = [](std::span<const Type>, const Attrs& attrs) {
-      return Type{DType::i32, {std::get<ir::IotaAttrs>(attrs).size}};
+      const std::int64_t size = std::get<ir::IotaAttrs>(attrs).size;
+      if (size >= std::int64_t{1} << 31) break_rule("", "positions are i32: {} are too many", size);
+      return Type{DType::i32, {size}};
     }};
 
 constexpr const Primitive* kFamily[] = {&kInput, &kParameter, &kState, &kConstant, &kIota};

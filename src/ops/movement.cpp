@@ -114,6 +114,10 @@ constexpr Primitive kPad = {
       check_axis(in[0], a.axis);
       if (a.before < 0 || a.after < 0)
         break_rule("use narrow to cut", "padding is not negative: {} before, {} after", a.before, a.after);
+      if (std::max(a.before, a.after) >= std::int64_t{1} << 40)
+        break_rule("", "padding is below 2^40: {} before, {} after", a.before, a.after);
+      if (in[0].dtype != DType::f32 && !(a.value >= -0x1p31 && a.value < 0x1p31))
+        break_rule("", "{} does not fit {}", a.value, name(in[0].dtype));
       Type out = in[0];
       out.shape[a.axis] += a.before + a.after;
       return out;

@@ -20,12 +20,15 @@ class Update {
     decaying_ = 0;
     for (const Trained& t : trained)
       if (t.decay) decaying_ = std::max(decaying_, t.offset + t.gradient.count());
-    gradient_ = flatten(trained, elements, false);
+    gradient_ = flatten(trained, elements, [](const Trained& t) { return reshape(t.gradient, {t.gradient.count()}); });
     builder_.graph.results.push_back({Result::Kind::gradient, ir::kFlat, TensorAccess::node(gradient_)});
     if (options_.non_finite != NonFinite::ignore) guard(loss);
-    if (std::any_of(trained.begin(), trained.end(), [](const Trained& t) { return t.normalize; }))
-      gradient_ = flatten(trained, elements, true);
     if (options_.accumulate > 1 && !accumulate()) return;
+    if (std::any_of(trained.begin(), trained.end(), [](const Trained& t) { return t.normalize; }))
+      gradient_ = flatten(trained, elements, [&](const Trained& t) {
+        const Tensor g = narrow(gradient_, 0, t.offset, t.gradient.count());
+        return t.normalize ? g / (sqrt(sum(g * g)) + 1e-6f) : g;
+      });
     if (options_.clip_grad_norm > 0) clip();
     rate_ = builder_.leaf("input", ops::Builder::kRateInput, {DType::f32, {}});
     std::visit([&](const auto& optimizer) { apply(optimizer); }, options_.optimizer);
@@ -33,12 +36,12 @@ class Update {
 
  private:
   // All gradients in the places of their parameters, zeros between them.
-  static Tensor flatten(const std::vector<Trained>& trained, std::int64_t elements, bool normalize) {
+  template <class Part>
+  static Tensor flatten(const std::vector<Trained>& trained, std::int64_t elements, const Part& part) {
     std::vector<Tensor> parts;
     for (std::size_t i = 0; i < trained.size(); ++i) {
       const Trained& t = trained[i];
-      Tensor g = reshape(t.gradient, {t.gradient.count()});
-      if (normalize && t.normalize) g = g / (sqrt(sum(g * g)) + 1e-6f);
+      const Tensor g = part(t);
       const std::int64_t next = i + 1 < trained.size() ? trained[i + 1].offset : elements;
       parts.push_back(pad(g, 0, 0, next - t.offset - t.gradient.count()));
     }
@@ -46,7 +49,9 @@ class Update {
     return concat(parts, 0);
   }
 
-  Tensor state(const std::string& name) { return builder_.leaf("state", name, {DType::f32, value_.shape()}); }
+  // State beside every parameter.
+  static std::string flat(const char* kind) { return std::string(kind) + ":" + ir::kFlat; }
+  Tensor state(const char* kind) { return builder_.leaf("state", flat(kind), {DType::f32, value_.shape()}); }
 
   // Writes `value` into the parameters or state of that name, unless the guard forbids it.
   void write(const std::string& name, const Tensor& before, const Tensor& value) {
@@ -74,13 +79,12 @@ class Update {
 
   // Adds this step's share to the sums. Returns whether the step applies them.
   bool accumulate() {
-    const char* const name = "accumulated";
-    const Tensor before = state(name);
+    const Tensor before = state("accumulated");
     gradient_ = before + gradient_ * (1.0f / static_cast<float>(options_.accumulate));
     if (options_.applies)
-      write_always(name, zeros(before.shape()));
+      write_always(flat("accumulated"), zeros(before.shape()));
     else
-      write(name, before, gradient_);
+      write(flat("accumulated"), before, gradient_);
     return options_.applies;
   }
 
@@ -101,7 +105,7 @@ class Update {
     if (sgd.momentum != 0) {
       const Tensor before = state("momentum");
       const Tensor velocity = before * sgd.momentum + g;
-      write("momentum", before, velocity);
+      write(flat("momentum"), before, velocity);
       g = sgd.nesterov ? g + velocity * sgd.momentum : velocity;
     }
     write(ir::kFlat, value_, value_ - g * rate_);
@@ -123,8 +127,8 @@ class Update {
     Tensor value = value_;
     if (decay != 0 && decaying_ > 0) value = value - value * decay_of(rate_ * decay);
     value = value - rate * (m / (sqrt(v) * root + eps));
-    write("m", m_before, m);
-    write("v", v_before, v);
+    write(flat("m"), m_before, m);
+    write(flat("v"), v_before, v);
     write(ir::kFlat, value_, value);
   }
 

@@ -27,8 +27,9 @@ struct UpdateOptions {
   bool applies = true;   // false for the steps that only accumulate
 };
 
-// Names of results and state that the runtime looks at. State is named kind:what, because a colon
-// never stands in the name of a parameter: a field called `m` must not meet Adam's m.
+// Names of results and state that the runtime looks at. State is named kind:what ("m:*" for all
+// parameters), because a colon never stands in the name of a parameter: a field called `m` must not
+// meet Adam's m.
 inline constexpr const char* kFiniteOutput = "$finite";
 inline constexpr const char* kNormOutput = "$grad_norm";
 inline constexpr const char* kFailedState = "guard:failed";

@@ -1,6 +1,7 @@
 #include "passes/canonicalise.h"
 
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "ops/builder.h"
@@ -74,7 +75,7 @@ class Canonicaliser {
       if (y && *y == 1) return a;
       if (x && *x == 1) return b;
       if (x) return node(tensor(b) * tensor(a));  // numbers stand on the right
-      if (y) return scaled(a, *y, n.type);
+      if (y) return scaled(a, *y);
     } else if (op == "div") {
       if (x && y) return filled(rounded(*x / *y), n.type);
       if (y && *y == 1) return a;
@@ -95,12 +96,15 @@ class Canonicaliser {
   static double rounded(double v) { return static_cast<double>(static_cast<float>(v)); }
 
   // (t * c) * y = t * (c * y)
-  NodeId scaled(NodeId a, double y, const ir::Type&) {
+  NodeId scaled(NodeId a, double y) {
     const Node& inner = graph()[a];
     if (inner.op->name != "mul") return -1;
     const auto c = number(inner.inputs[1]);
     if (!c) return -1;
-    return node(tensor(inner.inputs[0]) * rounded(*c * y));
+    // Not where the factors together leave the range of f32, although one after the other they may not.
+    const double together = rounded(*c * y);
+    if (!std::isfinite(together) || std::abs(together) < std::numeric_limits<float>::min()) return -1;
+    return node(tensor(inner.inputs[0]) * together);
   }
 
   NodeId simpler_view(const Node& n) {

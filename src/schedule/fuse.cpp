@@ -85,6 +85,16 @@ bool reads_memory(Core core, std::size_t index) {
   }
 }
 
+bool checks_ids(const Node& node) {
+  switch (node.op->core) {
+    case Core::gather:
+    case Core::take:
+    case Core::segment_sum:
+    case Core::scatter_add: return true;
+    default: return std::holds_alternative<ir::CheckAttrs>(node.attrs);
+  }
+}
+
 class Fuser {
  public:
   Fuser(const Graph& graph, const FuseOptions& options) : graph_(graph), options_(options) {}
@@ -193,6 +203,14 @@ class Fuser {
     }
   }
 
+  // Whether the operand is joined memory that the group writes a part of: it must be written whole
+  // before anybody reads it.
+  bool reads_joined_part(const Operand& operand, int g) const {
+    bool own = false;
+    if (out_.joined[at(operand.base)]) each_source(operand, [&](int source) { own = own || source == g; });
+    return own;
+  }
+
   // ---- consumers join the group of a producer
 
   void place(NodeId id) {
@@ -278,6 +296,7 @@ class Fuser {
       each_source(operand, [&](int other) {
         if (other >= 0 && other != g && needs_.needs(other, g)) free = false;
       });
+    for (const Operand& operand : operands_[at(id)]) free = free && !reads_joined_part(operand, g);
     return free;
   }
 
@@ -473,6 +492,7 @@ class Fuser {
          {std::tuple(a, b, m.a_lines, m.b_lines), std::tuple(b, a, m.b_lines, m.a_lines)}) {
       for (const NodeId id : out_.groups[at(to, 0)].nodes) {
         for (const Operand& operand : operands_[at(id)]) {
+          if (reads_joined_part(operand, from)) return false;
           if (out_.group[at(operand.base)] != from || out_.inlined[at(operand.base)]) continue;
           const NodeId reader = final_reader(id);
           if (reader < 0) return false;
@@ -631,7 +651,7 @@ class Fuser {
       if (graph_[id].op->core != Core::matmul) continue;
       const Operand& right = operands_[at(id)][1];
       const Shape& shape = right.map.shape();
-      if (right.base != base || shape.count() != shape[-1] * shape[-2]) continue;
+      if (right.base != base || shape.count() != shape[-1] * shape[-2] || count(id) == 0) continue;
       const bool taken = std::any_of(g.nodes.begin(), g.nodes.end(), [&](NodeId other) {
         return graph_[other].op->core == Core::reduce && out_.product[at(other)] == id;
       });
@@ -653,6 +673,8 @@ class Fuser {
       for (NodeId id = 0; id < graph_.size(); ++id) {
         const int reader = out_.group[at(id)];
         if (reader < 0 || reader == writer || needs_.needs(reader, writer)) continue;
+        // A bad id is found before anything is overwritten.
+        if (checks_ids(graph_[id])) needs_.link(writer, reader);
         for (const Operand& operand : operands_[at(id)]) {
           const Node& leaf = graph_[operand.base];
           if (leaf.op->core == Core::leaf && leaf.op->name != "input" && leaf.as<ir::LeafAttrs>().name == result.name)

@@ -152,10 +152,13 @@ class Planner {
         return {Space::gradients, result.name == ir::kFlat ? 0 : parameters_.find(result.name)->offset};
       case Result::Kind::update:
         if (result.name == ir::kFlat) return {Space::parameters, 0};
+        for (const ir::Node& node : plan_.graph.nodes)
+          if (node.op->name == "state" && node.as<ir::LeafAttrs>().name == result.name)
+            return {Space::state, state_.place(result.name, type)};
         if (const Layout::Entry* entry = parameters_.find(result.name)) return {Space::parameters, entry->offset};
         return {Space::state, state_.place(result.name, type)};
-      case Result::Kind::output: return {Space::outputs, plan_.outputs.place(result.name, type)};
-      case Result::Kind::capture: return {Space::outputs, plan_.outputs.place("capture " + result.name, type)};
+      case Result::Kind::output: return {Space::outputs, plan_.outputs.place("output:" + result.name, type)};
+      case Result::Kind::capture: return {Space::outputs, plan_.outputs.place("capture:" + result.name, type)};
     }
     return {};
   }

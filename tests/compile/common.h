@@ -28,17 +28,21 @@ inline Floats numbers(std::size_t count, std::uint32_t seed = 1) {
 
 inline Ints tokens(std::size_t count, int vocab, std::uint32_t seed = 1) {
   Ints out;
-  for (const float v : numbers(count, seed)) out.push_back(static_cast<int>((v + 1) / 2 * static_cast<float>(vocab)));
+  for (const float v : numbers(count, seed))
+    out.push_back(static_cast<int>((v + 1) / 2 * static_cast<float>(vocab)));
   return out;
 }
 
-inline Floats floats_of(const Array& array) { return {array.floats().begin(), array.floats().end()}; }
+inline Floats floats_of(const Array& array) {
+  return {array.floats().begin(), array.floats().end()};
+}
 
 // The bytes of named arrays, so that comparing them is exact.
 inline std::string bytes_of(const NamedArrays& arrays) {
   std::string out;
   for (const auto& [name, array] : arrays) {
-    const auto bytes = array.dtype() == f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints());
+    const auto bytes =
+        array.dtype() == f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints());
     out += name + array.shape().text();
     out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
@@ -51,7 +55,9 @@ struct Mlp {
 };
 
 inline Tensor predict(const Mlp& m, const Tensor& x) { return m.l3(tanh(m.l2(tanh(m.l1(x))))); }
-inline Tensor mlp_loss(const Mlp& m, const Inputs& in) { return mse_loss(predict(m, in["x"]), in["y"]); }
+inline Tensor mlp_loss(const Mlp& m, const Inputs& in) {
+  return mse_loss(predict(m, in["x"]), in["y"]);
+}
 inline Tensor mlp_output(const Mlp& m, const Inputs& in) { return predict(m, in["x"]); }
 
 // With everything that makes a step depend on more than parameters and inputs.
@@ -59,11 +65,14 @@ inline Tensor dropout_loss(const Mlp& m, const Inputs& in) {
   return mse_loss(m.l3(dropout(tanh(m.l2(dropout(tanh(m.l1(in["x"])), 0.3f))), 0.2f)), in["y"]);
 }
 
-inline std::vector<InputSpec> mlp_inputs(std::int64_t batch = 4) { return {{"x", {batch, 3}}, {"y", {batch, 2}}}; }
+inline std::vector<InputSpec> mlp_inputs(std::int64_t batch = 4) {
+  return {{"x", {batch, 3}}, {"y", {batch, 2}}};
+}
 
 struct Batch {
   Floats x, y;
-  explicit Batch(std::uint32_t seed, std::size_t batch = 4) : x(numbers(batch * 3, seed)), y(numbers(batch * 2, seed + 1000)) {}
+  explicit Batch(std::uint32_t seed, std::size_t batch = 4)
+      : x(numbers(batch * 3, seed)), y(numbers(batch * 2, seed + 1000)) {}
   Feed feed() const { return {{"x", x}, {"y", y}}; }
 };
 

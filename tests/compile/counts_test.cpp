@@ -32,14 +32,17 @@ TEST(Counts, OfTheExample) {
   EXPECT_EQ(counts.arena_bytes % 256, 0);
   EXPECT_EQ(counts.param_bytes, 4 * kParams);
   EXPECT_EQ(counts.gradient_bytes, 4 * kParams);
-  EXPECT_EQ(counts.state_bytes, 4 * (2 * kParams + 1 + 1));  // m and v; updates made; the guard's flag
+  EXPECT_EQ(counts.state_bytes,
+            4 * (2 * kParams + 1 + 1));  // m and v; updates made; the guard's flag
   EXPECT_EQ(counts.input_bytes, 4 * 2 * 256);
   train.step({{"x", Floats(256)}, {"y", Floats(256)}}, {.captures = true});
   EXPECT_EQ(train.counts().kernels, counts.kernels);
 }
 
 TEST(Counts, StateOfEachOptimizer) {
-  const auto state_of = [](const TrainingOptions& options) { return compile_wide(options).counts().state_bytes / 4; };
+  const auto state_of = [](const TrainingOptions& options) {
+    return compile_wide(options).counts().state_bytes / 4;
+  };
   constexpr auto kFail = NonFinite::fail;
   EXPECT_EQ(state_of({.optimizer = Sgd{}, .non_finite = NonFinite::ignore}), 0);
   EXPECT_EQ(state_of({.optimizer = Sgd{}, .non_finite = NonFinite::skip}), 0);
@@ -47,12 +50,14 @@ TEST(Counts, StateOfEachOptimizer) {
   EXPECT_EQ(state_of({.optimizer = Sgd{.momentum = 0.9f}, .non_finite = kFail}), kParams + 1);
   EXPECT_EQ(state_of({.optimizer = AdamW{}, .non_finite = kFail}), 2 * kParams + 2);
   EXPECT_EQ(state_of({.optimizer = Sgd{}, .accumulate = 4, .non_finite = kFail}), kParams + 1);
-  EXPECT_EQ(state_of({.optimizer = Adam{}, .freeze = {"l2.*"}, .non_finite = kFail}), 2 * (kParams - 64 * 64 - 64) + 2);
+  EXPECT_EQ(state_of({.optimizer = Adam{}, .freeze = {"l2.*"}, .non_finite = kFail}),
+            2 * (kParams - 64 * 64 - 64) + 2);
 }
 
 TEST(Counts, OfAForwardPass) {
   auto train = compile_wide();
-  auto infer = train.attach({.inputs = {{"x", {1, 1}}}}, [](const Wide& m, const Inputs& in) { return m.l1(in["x"]); });
+  auto infer = train.attach({.inputs = {{"x", {1, 1}}}},
+                            [](const Wide& m, const Inputs& in) { return m.l1(in["x"]); });
   const Counts counts = infer.counts();
   EXPECT_GT(counts.kernels, 0);
   EXPECT_LT(counts.kernels, train.counts().kernels);
@@ -82,7 +87,8 @@ TEST(Counts, CompileTimeDeviceAndThreads) {
 
 TEST(Stages, AreThoseOfTheLineAndAllDiffer) {
   const auto stages = ProgramHandle::stages();
-  const std::vector<std::string> expected = {"trace", "differentiate", "update", "simplify", "fuse", "plan", "lower"};
+  const std::vector<std::string> expected = {"trace", "differentiate", "update", "simplify",
+                                             "fuse",  "plan",          "lower"};
   EXPECT_EQ(std::vector<std::string>(stages.begin(), stages.end()), expected);
   auto train = compile_mlp();
   std::set<std::string> texts;
@@ -90,19 +96,42 @@ TEST(Stages, AreThoseOfTheLineAndAllDiffer) {
   EXPECT_EQ(texts.size(), stages.size());
   for (const std::string& text : texts) EXPECT_FALSE(text.empty());
   auto infer = train.attach({.inputs = {{"x", {1, 3}}}}, mlp_output);
-  for (const char* stage : {"trace", "simplify", "fuse", "plan", "lower"}) EXPECT_FALSE(infer.show(stage).empty()) << stage;
+  for (const char* stage : {"trace", "simplify", "fuse", "plan", "lower"})
+    EXPECT_FALSE(infer.show(stage).empty()) << stage;
+}
+
+// Lines are the user's; a path of this tree's own sources would make the text depend on the
+// machine.
+TEST(Stages, NameNoLinesOfTheLibrary) {
+  auto train =
+      compile(Mlp{}, {.inputs = mlp_inputs(), .clip_grad_norm = 1, .accumulate = 2, .threads = 1},
+              [](const Mlp& m, const Inputs& in) {
+                return mean(dropout(softplus(m.l1(in["x"])), 0.1f)) +
+                       0 * mean(in["y"]);  // l2 and l3 are not used
+              });
+  for (const std::string_view stage : ProgramHandle::stages()) {
+    const std::string text = train.show(stage);
+    for (const char* folder : {"/src/", "/include/tensorgrad/"})
+      EXPECT_EQ(text.find(folder), std::string::npos)
+          << stage << " " << text.substr(text.find(folder), 60);
+  }
 }
 
 TEST(Stages, CompilingTwiceGivesTheSameTexts) {
-  auto first = compile_mlp({.clip_grad_norm = 1, .accumulate = 2}), second = compile_mlp({.clip_grad_norm = 1, .accumulate = 2});
-  for (const std::string_view stage : ProgramHandle::stages()) EXPECT_EQ(first.show(stage), second.show(stage)) << stage;
+  auto first = compile_mlp({.clip_grad_norm = 1, .accumulate = 2}),
+       second = compile_mlp({.clip_grad_norm = 1, .accumulate = 2});
+  for (const std::string_view stage : ProgramHandle::stages())
+    EXPECT_EQ(first.show(stage), second.show(stage)) << stage;
   const auto lm = [] {
     return compile(Transformer({.vocab = 11, .dim = 8, .context = 6, .layers = 2, .heads = 2}),
                    {.inputs = {{"ids", {2, 6}, i32}}, .threads = 1},
-                   [](const Transformer& m, const Inputs& in) { return cross_entropy(m(in["ids"]), in["ids"]); });
+                   [](const Transformer& m, const Inputs& in) {
+                     return cross_entropy(m(in["ids"]), in["ids"]);
+                   });
   };
   auto one = lm(), two = lm();
-  for (const std::string_view stage : ProgramHandle::stages()) EXPECT_EQ(one.show(stage), two.show(stage)) << stage;
+  for (const std::string_view stage : ProgramHandle::stages())
+    EXPECT_EQ(one.show(stage), two.show(stage)) << stage;
 }
 
 }  // namespace

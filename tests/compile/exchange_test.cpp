@@ -44,8 +44,10 @@ TEST(Exchange, UploadLeavesOptimizerStateAlone) {
 // The loss in double precision, by the interpreter, as a function of the parameters.
 class DoubleLoss {
  public:
-  DoubleLoss(const TrainingHandle& train, const Batch& batch) : graph_(ir::parse(train.show("trace"), ops::find_primitive)) {
-    for (const auto& [name, array] : train.download()) leaves_["parameter:" + name] = {{f32, array.shape()}, doubles(array.floats())};
+  DoubleLoss(const TrainingHandle& train, const Batch& batch)
+      : graph_(ir::parse(train.show("trace"), ops::find_primitive)) {
+    for (const auto& [name, array] : train.download())
+      leaves_["parameter:" + name] = {{f32, array.shape()}, doubles(array.floats())};
     leaves_["input:x"] = {{f32, {4, 3}}, doubles(batch.x)};
     leaves_["input:y"] = {{f32, {4, 2}}, doubles(batch.y)};
   }
@@ -53,7 +55,11 @@ class DoubleLoss {
     double& value = leaves_.at("parameter:" + parameter).data[i];
     const double before = value;
     value += offset;
-    const double loss = reference::interpret(graph_, leaves_)[static_cast<std::size_t>(graph_.find(ir::Result::Kind::output, "loss"))].data[0];
+    const double loss =
+        reference::interpret(
+            graph_,
+            leaves_)[static_cast<std::size_t>(graph_.find(ir::Result::Kind::output, "loss"))]
+            .data[0];
     value = before;
     return loss;
   }
@@ -65,7 +71,8 @@ class DoubleLoss {
 };
 
 TEST(Gradients, AgreeWithFiniteDifferences) {
-  auto train = compile_mlp({.clip_grad_norm = 0.01f});  // gradients() is what stands before clipping
+  auto train =
+      compile_mlp({.clip_grad_norm = 0.01f});  // gradients() is what stands before clipping
   const Batch batch(3);
   for (int i = 0; i < 2; ++i) {
     DoubleLoss loss(train, batch);
@@ -76,7 +83,9 @@ TEST(Gradients, AgreeWithFiniteDifferences) {
       for (std::size_t k = 0; k < static_cast<std::size_t>(array.count()); ++k) {
         constexpr double h = 1e-5;
         const double expected = (loss.at(name, k, h) - loss.at(name, k, -h)) / (2 * h);
-        EXPECT_NEAR(static_cast<double>(array.floats()[k]), expected, 1e-6 + 1e-5 * std::abs(expected)) << name << " " << k;
+        EXPECT_NEAR(static_cast<double>(array.floats()[k]), expected,
+                    1e-6 + 1e-5 * std::abs(expected))
+            << name << " " << k;
       }
   }
 }
@@ -93,8 +102,10 @@ TEST(Gradients, AreZeroBeforeTheFirstStepAndAfterReset) {
 }
 
 TEST(Gradients, OfParametersThatTheLossDoesNotUseAreZero) {
-  auto train = compile(Mlp{}, {.inputs = mlp_inputs(), .threads = 1},
-                       [](const Mlp& m, const Inputs& in) { return mean(square(m.l1(in["x"]))) + 0 * mean(in["y"]); });
+  auto train =
+      compile(Mlp{}, {.inputs = mlp_inputs(), .threads = 1}, [](const Mlp& m, const Inputs& in) {
+        return mean(square(m.l1(in["x"]))) + 0 * mean(in["y"]);
+      });
   const NamedArrays before = train.download();
   train.step(Batch(1).feed());
   const NamedArrays after = train.download(), gradients = train.gradients();
@@ -118,16 +129,22 @@ TEST(Gradients, GlobalNormIsThatOfTheGradients) {
 TEST(OptimizerState, HasAnEntryPerParameterAndKind) {
   const auto names = [](const Optimizer& optimizer, int accumulate = 1) {
     std::vector<std::string> out;
-    for (const auto& [name, array] : compile_mlp({.optimizer = optimizer, .accumulate = accumulate, .freeze = {"l1.*", "l2.*"}}).optimizer_state())
+    for (const auto& [name, array] :
+         compile_mlp({.optimizer = optimizer, .accumulate = accumulate, .freeze = {"l1.*", "l2.*"}})
+             .optimizer_state())
       out.push_back(name + " " + tensorgrad::name(array.dtype()) + array.shape().text());
     return out;
   };
   EXPECT_EQ(names(Sgd{}), (std::vector<std::string>{"step i32[]"}));
-  EXPECT_EQ(names(Sgd{.momentum = 0.9f}), (std::vector<std::string>{"momentum:l3.W f32[8,2]", "momentum:l3.b f32[2]", "step i32[]"}));
-  const std::vector<std::string> adam = {"adam:updates f32[]", "m:l3.W f32[8,2]", "m:l3.b f32[2]", "step i32[]", "v:l3.W f32[8,2]", "v:l3.b f32[2]"};
+  EXPECT_EQ(
+      names(Sgd{.momentum = 0.9f}),
+      (std::vector<std::string>{"momentum:l3.W f32[8,2]", "momentum:l3.b f32[2]", "step i32[]"}));
+  const std::vector<std::string> adam = {"adam:updates f32[]", "m:l3.W f32[8,2]", "m:l3.b f32[2]",
+                                         "step i32[]",         "v:l3.W f32[8,2]", "v:l3.b f32[2]"};
   EXPECT_EQ(names(Adam{}), adam);
   EXPECT_EQ(names(AdamW{}), adam);
-  EXPECT_EQ(names(Sgd{}, 2), (std::vector<std::string>{"accumulated:l3.W f32[8,2]", "accumulated:l3.b f32[2]", "step i32[]"}));
+  EXPECT_EQ(names(Sgd{}, 2), (std::vector<std::string>{"accumulated:l3.W f32[8,2]",
+                                                       "accumulated:l3.b f32[2]", "step i32[]"}));
 }
 
 // Ten steps, save, ten more; and the same from what was saved.
@@ -157,12 +174,15 @@ void expect_resume(const TrainingOptions& given, bool with_dropout) {
 }
 
 TEST(OptimizerState, ResumesBitForBit) {
-  const std::vector<Optimizer> optimizers = {Adam{.lr = 0.01}, AdamW{.lr = cosine(0.02, 0, 15)}, Sgd{.lr = 0.1, .momentum = 0.9f, .nesterov = true}};
+  const std::vector<Optimizer> optimizers = {Adam{.lr = 0.01}, AdamW{.lr = cosine(0.02, 0, 15)},
+                                             Sgd{.lr = 0.1, .momentum = 0.9f, .nesterov = true}};
   for (const Optimizer& optimizer : optimizers)
     for (const int accumulate : {1, 3})  // 10 is in the middle of a window of 3
       for (const bool with_dropout : {false, true}) {
-        SCOPED_TRACE(testing::Message() << "optimizer " << optimizer.index() << ", accumulate " << accumulate << ", dropout " << with_dropout);
-        expect_resume({.optimizer = optimizer, .clip_grad_norm = 0.5f, .accumulate = accumulate}, with_dropout);
+        SCOPED_TRACE(testing::Message() << "optimizer " << optimizer.index() << ", accumulate "
+                                        << accumulate << ", dropout " << with_dropout);
+        expect_resume({.optimizer = optimizer, .clip_grad_norm = 0.5f, .accumulate = accumulate},
+                      with_dropout);
       }
 }
 

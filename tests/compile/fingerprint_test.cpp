@@ -47,27 +47,35 @@ std::string plain_sha256(const std::string& text) {
     for (const int p : primes) prime = prime && n % p != 0;
     if (prime) primes.push_back(n);
   }
-  const auto fraction = [](long double root) { return static_cast<std::uint32_t>((root - std::floor(root)) * 4294967296.0L); };
+  const auto fraction = [](long double root) {
+    return static_cast<std::uint32_t>((root - std::floor(root)) * 4294967296.0L);
+  };
   std::uint32_t h[8], k[64];
-  for (std::size_t i = 0; i < 8; ++i) h[i] = fraction(std::sqrt(static_cast<long double>(primes[i])));
-  for (std::size_t i = 0; i < 64; ++i) k[i] = fraction(std::cbrt(static_cast<long double>(primes[i])));
+  for (std::size_t i = 0; i < 8; ++i)
+    h[i] = fraction(std::sqrt(static_cast<long double>(primes[i])));
+  for (std::size_t i = 0; i < 64; ++i)
+    k[i] = fraction(std::cbrt(static_cast<long double>(primes[i])));
   std::string padded = text + '\x80';
   while (padded.size() % 64 != 56) padded += '\0';
-  for (int shift = 56; shift >= 0; shift -= 8) padded += static_cast<char>((static_cast<std::uint64_t>(text.size()) * 8) >> shift);
+  for (int shift = 56; shift >= 0; shift -= 8)
+    padded += static_cast<char>((static_cast<std::uint64_t>(text.size()) * 8) >> shift);
   const auto turn = [](std::uint32_t x, int n) { return (x >> n) | (x << (32 - n)); };
   for (std::size_t at = 0; at < padded.size(); at += 64) {
     std::uint32_t w[64], v[8];
     for (std::size_t i = 0; i < 16; ++i) {
       w[i] = 0;
-      for (std::size_t b = 0; b < 4; ++b) w[i] = w[i] << 8 | static_cast<unsigned char>(padded[at + 4 * i + b]);
+      for (std::size_t b = 0; b < 4; ++b)
+        w[i] = w[i] << 8 | static_cast<unsigned char>(padded[at + 4 * i + b]);
     }
     for (std::size_t i = 16; i < 64; ++i)
       w[i] = w[i - 16] + (turn(w[i - 15], 7) ^ turn(w[i - 15], 18) ^ (w[i - 15] >> 3)) + w[i - 7] +
              (turn(w[i - 2], 17) ^ turn(w[i - 2], 19) ^ (w[i - 2] >> 10));
     std::copy(h, h + 8, v);
     for (std::size_t i = 0; i < 64; ++i) {
-      const std::uint32_t one = v[7] + (turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25)) + ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
-      const std::uint32_t two = (turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22)) + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
+      const std::uint32_t one = v[7] + (turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25)) +
+                                ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
+      const std::uint32_t two = (turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22)) +
+                                ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
       for (std::size_t j = 7; j > 0; --j) v[j] = v[j - 1];
       v[4] += one, v[0] = one + two;
     }
@@ -79,7 +87,8 @@ std::string plain_sha256(const std::string& text) {
 }
 
 TEST(Fingerprint, IsTheDigestOfNamesAndBytesInFieldOrder) {
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(plain_sha256(kVectors[i].first), kVectors[i].second);  // the judge itself
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(plain_sha256(kVectors[i].first), kVectors[i].second);  // the judge itself
   auto train = compile_mlp();
   for (std::uint32_t i = 0; i < 3; ++i) {
     const NamedArrays values = train.download();
@@ -114,11 +123,17 @@ struct Classifier {
 
 TEST(Fingerprint, IsTheSameForAnyNumberOfThreads) {
   const auto after = [](int threads, std::uint32_t seed = 0) {
-    auto train = compile(Classifier{}, {.inputs = {{"x", {96, 64}}, {"y", {96}, i32}}, .clip_grad_norm = 1, .seed = seed, .threads = threads},
+    auto train = compile(Classifier{},
+                         {.inputs = {{"x", {96, 64}}, {"y", {96}, i32}},
+                          .clip_grad_norm = 1,
+                          .seed = seed,
+                          .threads = threads},
                          [](const Classifier& m, const Inputs& in) {
-                           return cross_entropy(m.l3(gelu(m.l2(dropout(relu(m.l1(in["x"])), 0.1f)))), in["y"]);
+                           return cross_entropy(
+                               m.l3(gelu(m.l2(dropout(relu(m.l1(in["x"])), 0.1f)))), in["y"]);
                          });
-    for (std::uint32_t i = 0; i < 50; ++i) train.step({{"x", numbers(96 * 64, i + 1)}, {"y", tokens(96, 10, i + 1)}});
+    for (std::uint32_t i = 0; i < 50; ++i)
+      train.step({{"x", numbers(96 * 64, i + 1)}, {"y", tokens(96, 10, i + 1)}});
     return train.fingerprint();
   };
   const std::string one = after(1);
@@ -130,9 +145,14 @@ TEST(Fingerprint, IsTheSameForAnyNumberOfThreads) {
 
 TEST(Fingerprint, OfATransformerIsTheSameForAnyNumberOfThreads) {
   const auto after = [](int threads) {
-    auto train = compile(Transformer({.vocab = 31, .dim = 32, .context = 16, .layers = 2, .heads = 4}),
-                         {.inputs = {{"ids", {8, 16}, i32}, {"next", {8, 16}, i32}}, .optimizer = AdamW{.lr = 0.003}, .threads = threads},
-                         [](const Transformer& m, const Inputs& in) { return cross_entropy(m(in["ids"]), in["next"]); });
+    auto train =
+        compile(Transformer({.vocab = 31, .dim = 32, .context = 16, .layers = 2, .heads = 4}),
+                {.inputs = {{"ids", {8, 16}, i32}, {"next", {8, 16}, i32}},
+                 .optimizer = AdamW{.lr = 0.003},
+                 .threads = threads},
+                [](const Transformer& m, const Inputs& in) {
+                  return cross_entropy(m(in["ids"]), in["next"]);
+                });
     float first = 0, last = 0;
     for (std::uint32_t i = 0; i < 50; ++i) {
       const Ints ids = tokens(8 * 16, 31, i % 3 + 1), next = tokens(8 * 16, 31, i % 3 + 11);

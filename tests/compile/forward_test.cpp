@@ -11,13 +11,15 @@ std::vector<double> plain_predict(const NamedArrays& p, const Floats& x) {
   std::vector<double> now(x.begin(), x.end());
   std::size_t width = 3;
   for (const char* layer : {"l1", "l2", "l3"}) {
-    const auto w = p.at(std::string(layer) + ".W").floats(), b = p.at(std::string(layer) + ".b").floats();
+    const auto w = p.at(std::string(layer) + ".W").floats(),
+               b = p.at(std::string(layer) + ".b").floats();
     const std::size_t out = b.size(), rows = now.size() / width;
     std::vector<double> next(rows * out);
     for (std::size_t r = 0; r < rows; ++r)
       for (std::size_t o = 0; o < out; ++o) {
         double sum = static_cast<double>(b[o]);
-        for (std::size_t i = 0; i < width; ++i) sum += now[r * width + i] * static_cast<double>(w[i * out + o]);
+        for (std::size_t i = 0; i < width; ++i)
+          sum += now[r * width + i] * static_cast<double>(w[i * out + o]);
         next[r * out + o] = std::string(layer) == "l3" ? sum : std::tanh(sum);
       }
     now = std::move(next), width = out;
@@ -25,9 +27,11 @@ std::vector<double> plain_predict(const NamedArrays& p, const Floats& x) {
   return now;
 }
 
-void expect_near(std::span<const float> got, const std::vector<double>& want, double tolerance = 1e-5) {
+void expect_near(std::span<const float> got, const std::vector<double>& want,
+                 double tolerance = 1e-5) {
   ASSERT_EQ(got.size(), want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(static_cast<double>(got[i]), want[i], tolerance) << i;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(static_cast<double>(got[i]), want[i], tolerance) << i;
 }
 
 TEST(Attach, SharesParametersAndSeesEveryUpdate) {
@@ -85,7 +89,8 @@ TEST(Attach, InferenceDropsNothingUnlessAsked) {
     Param w{{1000}, init::ones()};
   };
   const auto dropped = [](const Model& m, const Inputs&) { return dropout(m.w, 0.25f); };
-  auto train = compile(Model{}, {.threads = 1}, [](const Model& m, const Inputs&) { return sum(m.w); });
+  auto train =
+      compile(Model{}, {.threads = 1}, [](const Model& m, const Inputs&) { return sum(m.w); });
   auto infer = train.attach({}, dropped), noisy = train.attach({.training = true}, dropped);
   auto forward = compile_forward(Model{}, {.threads = 1}, dropped);
   EXPECT_EQ(floats_of(infer.run().output()), Floats(1000, 1.0f));
@@ -102,10 +107,15 @@ TEST(Attach, InferenceDropsNothingUnlessAsked) {
 }
 
 TEST(Outputs, SeveralByName) {
-  auto train = compile(Mlp{}, {.inputs = mlp_inputs(), .threads = 1}, [](const Mlp& m, const Inputs& in) -> Outputs {
-    const Tensor y = predict(m, in["x"]);
-    return {{"y", y}, {"loss", mse_loss(y, in["y"])}, {"best", argmax(y)}, {"positive", y > 0}, {"same", in["x"]}};
-  });
+  auto train = compile(Mlp{}, {.inputs = mlp_inputs(), .threads = 1},
+                       [](const Mlp& m, const Inputs& in) -> Outputs {
+                         const Tensor y = predict(m, in["x"]);
+                         return {{"y", y},
+                                 {"loss", mse_loss(y, in["y"])},
+                                 {"best", argmax(y)},
+                                 {"positive", y > 0},
+                                 {"same", in["x"]}};
+                       });
   auto twin = compile_mlp();
   const Batch batch(3);
   const NamedArrays before = train.download();
@@ -119,7 +129,8 @@ TEST(Outputs, SeveralByName) {
   EXPECT_EQ(result["positive"].dtype(), boolean);
   for (std::size_t r = 0; r < 4; ++r) {
     EXPECT_EQ(result["best"].ints()[r], y[2 * r + 1] > y[2 * r] ? 1 : 0);
-    for (std::size_t c = 0; c < 2; ++c) EXPECT_EQ(result["positive"].ints()[2 * r + c], y[2 * r + c] > 0 ? 1 : 0);
+    for (std::size_t c = 0; c < 2; ++c)
+      EXPECT_EQ(result["positive"].ints()[2 * r + c], y[2 * r + c] > 0 ? 1 : 0);
   }
   EXPECT_EQ(floats_of(result["same"]), batch.x);
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
@@ -128,9 +139,10 @@ TEST(Outputs, SeveralByName) {
 TEST(Outputs, SeveralForwardsWithoutALoss) {
   auto encode = compile_forward(Mlp{}, {.inputs = {{"x", {2, 3}}}, .seed = 4, .threads = 1},
                                 [](const Mlp& m, const Inputs& in) { return tanh(m.l1(in["x"])); });
-  auto decode = encode.attach({.inputs = {{"h", {2, 8}}}}, [](const Mlp& m, const Inputs& in) -> Outputs {
-    return {{"y", m.l3(tanh(m.l2(in["h"])))}, {"h", in["h"]}};
-  });
+  auto decode =
+      encode.attach({.inputs = {{"h", {2, 8}}}}, [](const Mlp& m, const Inputs& in) -> Outputs {
+        return {{"y", m.l3(tanh(m.l2(in["h"])))}, {"h", in["h"]}};
+      });
   const Floats x = numbers(6);
   const Array h = encode.run({{"x", x}}).output();
   const Result result = decode.run({{"h", h}});
@@ -151,7 +163,9 @@ TEST(Outputs, StayAsTheyWereWhenLaterStepsRun) {
 }
 
 Tensor captured(const Mlp& m, const Inputs& in, bool capturing) {
-  const auto keep = [&](const char* name, const Tensor& t) { return capturing ? capture(name, t) : t; };
+  const auto keep = [&](const char* name, const Tensor& t) {
+    return capturing ? capture(name, t) : t;
+  };
   const Tensor h = keep("h", tanh(m.l1(keep("x", in["x"]))));
   keep("unused", h * 3);  // nothing else needs it
   const Tensor y = m.l3(tanh(keep("pre", m.l2(h))));
@@ -160,8 +174,10 @@ Tensor captured(const Mlp& m, const Inputs& in, bool capturing) {
 
 TEST(Captures, OnRequestOnlyAndRight) {
   const TrainingOptions options{.inputs = mlp_inputs(), .threads = 1};
-  auto with = compile(Mlp{}, options, [](const Mlp& m, const Inputs& in) { return captured(m, in, true); });
-  auto without = compile(Mlp{}, options, [](const Mlp& m, const Inputs& in) { return captured(m, in, false); });
+  auto with =
+      compile(Mlp{}, options, [](const Mlp& m, const Inputs& in) { return captured(m, in, true); });
+  auto without = compile(Mlp{}, options,
+                         [](const Mlp& m, const Inputs& in) { return captured(m, in, false); });
   // A capture that nobody asks for costs nothing.
   EXPECT_EQ(with.counts().kernels, without.counts().kernels);
   EXPECT_EQ(with.counts().arena_bytes, without.counts().arena_bytes);
@@ -189,14 +205,17 @@ TEST(Captures, OnRequestOnlyAndRight) {
 TEST(Captures, InForwardPassesAndWhileAccumulating) {
   auto train = compile(Mlp{}, {.inputs = mlp_inputs(), .accumulate = 2, .threads = 1},
                        [](const Mlp& m, const Inputs& in) { return captured(m, in, true); });
-  auto infer = train.attach({.inputs = mlp_inputs(1)}, [](const Mlp& m, const Inputs& in) { return captured(m, in, true); });
+  auto infer = train.attach({.inputs = mlp_inputs(1)},
+                            [](const Mlp& m, const Inputs& in) { return captured(m, in, true); });
   const Batch batch(2);
   for (int i = 0; i < 4; ++i) {
     const NamedArrays before = train.download();
-    expect_near(train.step(batch.feed(), {.captures = true}).capture("y").floats(), plain_predict(before, batch.x));
+    expect_near(train.step(batch.feed(), {.captures = true}).capture("y").floats(),
+                plain_predict(before, batch.x));
   }
   const Batch one(2, 1);
-  expect_near(infer.run(one.feed(), {.captures = true}).capture("y").floats(), plain_predict(train.download(), one.x));
+  expect_near(infer.run(one.feed(), {.captures = true}).capture("y").floats(),
+              plain_predict(train.download(), one.x));
 }
 
 TEST(SetInput, StaysUntilSetAgain) {
@@ -234,16 +253,26 @@ TEST(Feed, TakesVectorsSpansArraysAndNumbers) {
   struct Model {
     Param w{{1}, init::ones()};
   };
-  auto run = compile_forward(Model{}, {.inputs = {{"a", {2}}, {"b", {}}, {"n", {2}, i32}, {"flag", {2}, boolean}, {"c", {1}}}, .threads = 1},
-                             [](const Model& m, const Inputs& in) {
-                               return m.w * in["a"] + in["b"] + in["n"] * in["flag"] + in["c"];
-                             });
+  auto run = compile_forward(
+      Model{},
+      {.inputs = {{"a", {2}}, {"b", {}}, {"n", {2}, i32}, {"flag", {2}, boolean}, {"c", {1}}},
+       .threads = 1},
+      [](const Model& m, const Inputs& in) {
+        return m.w * in["a"] + in["b"] + in["n"] * in["flag"] + in["c"];
+      });
   const Floats a = {1, 2};
   const Ints n = {10, 20}, flag = {0, 1};
   const Floats expected = {1 + 0.5f + 0 + 7, 2 + 0.5f + 20 + 7};
-  EXPECT_EQ(floats_of(run.run({{"a", a}, {"b", 0.5}, {"n", n}, {"flag", flag}, {"c", 7.0f}}).output()), expected);
-  EXPECT_EQ(floats_of(run.run({{"a", std::span<const float>(a)}, {"b", Array({}, Floats{0.5f})}, {"n", std::span<const std::int32_t>(n)},
-                               {"flag", Array({2}, flag, boolean)}, {"c", Array({1}, Floats{7})}}).output()), expected);
+  EXPECT_EQ(
+      floats_of(run.run({{"a", a}, {"b", 0.5}, {"n", n}, {"flag", flag}, {"c", 7.0f}}).output()),
+      expected);
+  EXPECT_EQ(floats_of(run.run({{"a", std::span<const float>(a)},
+                               {"b", Array({}, Floats{0.5f})},
+                               {"n", std::span<const std::int32_t>(n)},
+                               {"flag", Array({2}, flag, boolean)},
+                               {"c", Array({1}, Floats{7})}})
+                          .output()),
+            expected);
 }
 
 // Everything is freed when the last program goes.
@@ -257,7 +286,8 @@ TEST(Lifetime, EndsWithTheLastProgram) {
   model.probe = [alive] {};
   {
     auto infer = [&] {
-      auto train = compile(std::move(model), {.threads = 1}, [](const Model& m, const Inputs&) { return sum(m.w); });
+      auto train = compile(std::move(model), {.threads = 1},
+                           [](const Model& m, const Inputs&) { return sum(m.w); });
       train.step();
       return train.attach({}, [](const Model& m, const Inputs&) { return neg(m.w); });
     }();

@@ -17,29 +17,36 @@ namespace fs = std::filesystem;
 const fs::path kSource = fs::path(TENSORGRAD_SOURCE_DIR) / "src";
 
 // Messages per file, and where the rows with their texts stand: ops_test.cpp for ops/ and nn/,
-// rules_test.cpp for break_rule, ids_test.cpp and non_finite_test.cpp for what is found while a step
-// runs, compile_test.cpp and run_test.cpp for the rest.
+// rules_test.cpp for break_rule, ids_test.cpp and non_finite_test.cpp for what is found while a
+// step runs, compile_test.cpp and run_test.cpp for the rest.
 const std::map<std::string, int> kMessages = {
-    {"compile/diagnose.cpp", 1},   {"compile/exchange.cpp", 9}, {"compile/handles.cpp", 8},
-    {"compile/initialise.cpp", 1}, {"compile/session.cpp", 14},  {"nn/transformer.cpp", 4},
-    {"ops/builder.cpp", 12},       {"ops/compare.cpp", 4},       {"ops/composite.cpp", 18},
-    {"ops/elementwise.cpp", 4},    {"ops/gather.cpp", 11},       {"ops/leaf.cpp", 5},
-    {"ops/matmul.cpp", 4},         {"ops/movement.cpp", 21},     {"ops/random.cpp", 3},
-    {"ops/reduce.cpp", 8},         {"ops/window.cpp", 12},       {"optim/schedule.cpp", 1},
-    {"optim/update.cpp", 2},       {"runtime/cpu/cpu_device.cpp", 1},
-    {"runtime/devices.cpp", 2},    {"support/array.cpp", 7},     {"support/shape.cpp", 5},
-    {"trace/trace.cpp", 9},
+    {"compile/diagnose.cpp", 1}, {"compile/exchange.cpp", 9},
+    {"compile/handles.cpp", 8},  {"compile/initialise.cpp", 1},
+    {"compile/session.cpp", 14}, {"nn/transformer.cpp", 4},
+    {"ops/builder.cpp", 12},     {"ops/compare.cpp", 4},
+    {"ops/composite.cpp", 18},   {"ops/elementwise.cpp", 4},
+    {"ops/gather.cpp", 11},      {"ops/leaf.cpp", 6},
+    {"ops/matmul.cpp", 4},       {"ops/movement.cpp", 23},
+    {"ops/random.cpp", 3},       {"ops/reduce.cpp", 8},
+    {"ops/window.cpp", 12},      {"optim/schedule.cpp", 1},
+    {"optim/update.cpp", 2},     {"runtime/cpu/cpu_device.cpp", 1},
+    {"runtime/devices.cpp", 2},  {"support/array.cpp", 7},
+    {"support/shape.cpp", 5},    {"trace/trace.cpp", 9},
 };
 
 // Folders whose messages are about text and files and are tested beside their readers.
-const std::map<std::string, std::string> kElsewhere = {{"ir", "tests/ir"}, {"reference", "tests/reference"}, {"io", "tests/io"}};
+const std::map<std::string, std::string> kElsewhere = {
+    {"ir", "tests/ir"}, {"reference", "tests/reference"}, {"io", "tests/io"}};
 
 int messages_in(const std::string& text) {
-  static const std::regex site(R"(\b(user_error|break_rule|user_message|fail)\(|throw DeviceError\()");
+  static const std::regex site(
+      R"(\b(user_error|break_rule|user_message|fail)\(|throw DeviceError\()");
   // Declarations: "void user_error(", "std::string user_message(", "void fail(".
-  static const std::regex declaration(R"(\b(void|std::string) (user_error|break_rule|user_message|fail)\()");
+  static const std::regex declaration(
+      R"(\b(void|std::string) (user_error|break_rule|user_message|fail)\()");
   const auto count = [&](const std::regex& what) {
-    return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), what), std::sregex_iterator()));
+    return static_cast<int>(std::distance(std::sregex_iterator(text.begin(), text.end(), what),
+                                          std::sregex_iterator()));
   };
   return count(site) - count(declaration);
 }
@@ -65,22 +72,30 @@ TEST(Census, EveryMessageHasATest) {
     if (kElsewhere.count(file.substr(0, file.find('/')))) continue;
     const auto recorded = kMessages.find(file);
     const int expected = recorded == kMessages.end() ? 0 : recorded->second;
-    EXPECT_EQ(count, expected) << "src/" << file << " has " << count << " messages that a user can cause, and "
-                               << expected << " have a test.\nAdd a row with the exact text of each new one to a table in "
-                               << "tests/errors, then set {\"" << file << "\", " << count << "} in " << __FILE__;
+    EXPECT_EQ(count, expected)
+        << "src/" << file << " has " << count << " messages that a user can cause, and " << expected
+        << " have a test.\nAdd a row with the exact text of each new one to a table in "
+        << "tests/errors, then set {\"" << file << "\", " << count << "} in " << __FILE__;
   }
 }
 
 TEST(Census, KnowsAMessageWhenItSeesOne) {
-  EXPECT_EQ(messages_in("if (x) user_error(\"a\"); else call.fail(\"\", \"b\");\n fail(\"\", \"c\");"), 3);
-  EXPECT_EQ(messages_in("break_rule(\"\", \"d\"); throw UserError(user_message(\"e\", \"\")); throw DeviceError(f);"), 3);
-  EXPECT_EQ(messages_in("[[noreturn]] void fail(std::string hint); std::string user_message(std::string_view op,"), 0);
+  EXPECT_EQ(
+      messages_in("if (x) user_error(\"a\"); else call.fail(\"\", \"b\");\n fail(\"\", \"c\");"),
+      3);
+  EXPECT_EQ(messages_in("break_rule(\"\", \"d\"); throw UserError(user_message(\"e\", \"\")); "
+                        "throw DeviceError(f);"),
+            3);
+  EXPECT_EQ(messages_in("[[noreturn]] void fail(std::string hint); std::string "
+                        "user_message(std::string_view op,"),
+            0);
   EXPECT_EQ(messages_in("internal_error(\"g\"); fail_text(rule, hint); infail(1);"), 0);
 }
 
 TEST(Census, TheOtherTestsExist) {
   for (const auto& [folder, tests] : kElsewhere)
-    EXPECT_EQ(fs::exists(kSource / folder), fs::exists(fs::path(TENSORGRAD_SOURCE_DIR) / tests)) << tests;
+    EXPECT_EQ(fs::exists(kSource / folder), fs::exists(fs::path(TENSORGRAD_SOURCE_DIR) / tests))
+        << tests;
 }
 
 }  // namespace

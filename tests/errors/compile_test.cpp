@@ -17,9 +17,12 @@ const std::vector<InputSpec> kInputs = {{"x", {4, 2}}, {"targets", {4}, i32}};
 
 Tensor squares(const Mlp& m, const Inputs& in) { return mean(square(m.l2(m.l1(in["x"])))); }
 
+using M = const Mlp&;
+using In = const Inputs&;
 using Function = std::function<Outputs(const Mlp& m, const Inputs& in)>;
 
-std::function<void()> compiling(const TrainingOptions& options, const Function& function = squares) {
+std::function<void()> compiling(const TrainingOptions& options,
+                                const Function& function = squares) {
   return [=] {
     TrainingOptions all = options;
     if (all.inputs.empty()) all.inputs = kInputs;
@@ -30,26 +33,43 @@ std::function<void()> compiling(const TrainingOptions& options, const Function& 
 
 std::function<void()> tracing(const Function& function) { return compiling({}, function); }
 
+// A row's call stands on the line of its __LINE__.
+// clang-format off
+
 TEST(CompileErrors, Inputs) {
-  const auto with_inputs = [](const std::vector<InputSpec>& inputs) { return compiling({.inputs = inputs}); };
+  const auto with_inputs = [](const std::vector<InputSpec>& inputs) {
+    return compiling({.inputs = inputs});
+  };
   expect_errors({
-      {"unknown", "input: there is no input 'tagrets': the inputs are x, targets\n  hint: 'targets'?   at @",
-       __LINE__, tracing([](const Mlp&, const Inputs& in) { return in["tagrets"]; })},
-      {"unknown and far", "input: there is no input 'attention_mask': the inputs are x, targets\n  at @",
-       __LINE__, tracing([](const Mlp&, const Inputs& in) { return in["attention_mask"]; })},
+      {"unknown",
+       "input: there is no input 'tagrets': the inputs are x, targets\n  hint: 'targets'?   at @",
+       __LINE__, tracing([](M, In in) { return in["tagrets"]; })},
+      {"unknown and far",
+       "input: there is no input 'attention_mask': the inputs are x, targets\n  at @",
+       __LINE__, tracing([](M, In in) { return in["attention_mask"]; })},
       {"none at all", "input: there is no input 'x': the inputs are none\n  at @",
-       __LINE__, [] { compile_forward(Mlp{}, {.threads = 1}, [](const Mlp&, const Inputs& in) { return in["x"]; }); }},
-      {"no name", "inputs: '' is not a name for an input: it must not be empty nor start with '$'", 0,
+       __LINE__, [] { compile_forward(Mlp{}, {.threads = 1}, [](M, In in) { return in["x"]; }); }},
+      {"no name",
+       "inputs: '' is not a name for an input: it must not be empty nor start with '$'", 0,
        with_inputs({{"", {1}}})},
-      {"our name", "inputs: '$seed' is not a name for an input: it must not be empty nor start with '$'", 0,
+      {"our name",
+       "inputs: '$seed' is not a name for an input: it must not be empty nor start with '$'", 0,
        with_inputs({{"$seed", {1}}})},
-      {"twice", "inputs: the name 'x' is given twice", 0, with_inputs({{"x", {4, 2}}, {"y", {1}}, {"x", {1}}})},
+      {"twice",
+       "inputs: the name 'x' is given twice",
+       0, with_inputs({{"x", {4, 2}}, {"y", {1}}, {"x", {1}}})},
       {"rank", "shape: at most 8 dimensions: [1,1,1,1,1,1,1,1] has no room for one more", 0,
        [] { const InputSpec spec{"x", {1, 1, 1, 1, 1, 1, 1, 1, 1}}; }},
-      {"negative", "shape: sizes are not negative: -4 after []", 0, [] { const InputSpec spec{"x", {-4, 2}}; }},
-      {"no place", "shape: no place 3 for a new axis: the shape is [2,2]", 0, [] { Shape({2, 2}).insert(3, 1); }},
-      {"no axis", "shape: axis -3 does not exist: the shape is [2,2]", 0, [] { Shape({2, 2}).erase(-3); }},
-      {"too large", "shape: more than 2^60 elements: [2,1152921504606846976] with another axis of 1", 0,
+      {"negative",
+       "shape: sizes are not negative: -4 after []",
+       0, [] { const InputSpec spec{"x", {-4, 2}}; }},
+      {"no place",
+       "shape: no place 3 for a new axis: the shape is [2,2]",
+       0, [] { Shape({2, 2}).insert(3, 1); }},
+      {"no axis",
+       "shape: axis -3 does not exist: the shape is [2,2]", 0, [] { Shape({2, 2}).erase(-3); }},
+      {"too large",
+       "shape: more than 2^60 elements: [2,1152921504606846976] with another axis of 1", 0,
        [] { Shape shape{2, 1}; shape[1] = std::int64_t{1} << 60; shape.push_back(1); }},
   });
 }
@@ -59,35 +79,47 @@ TEST(CompileErrors, Outputs) {
   Tensor kept;
   expect_errors({
       {"nothing", "compile: the function returned no output", 0,
-       tracing([](const Mlp&, const Inputs&) { return Outputs(Named{}); })},
+       tracing([](M, In) { return Outputs(Named{}); })},
       {"our name", "compile: the output's name '$x' starts with '$'", 0,
-       tracing([](const Mlp&, const Inputs& in) { return Outputs{{"$x", in["x"]}}; })},
+       tracing([](M, In in) { return Outputs{{"$x", in["x"]}}; })},
       {"empty tensor", "compile: the output 'loss' is not a tensor of this trace", 0,
-       tracing([](const Mlp&, const Inputs&) { return Tensor{}; })},
+       tracing([](M, In) { return Tensor{}; })},
       {"tensor of another trace", "compile: the output 'h' is not a tensor of this trace", 0,
        [&] {
-         compiling({}, [&](const Mlp& m, const Inputs& in) { return kept = squares(m, in); })();
-         compiling({}, [&](const Mlp& m, const Inputs& in) { return Outputs{{"loss", squares(m, in)}, {"h", kept}}; })();
+         compiling({}, [&](M m, In in) { return kept = squares(m, in); })();
+         compiling({}, [&](M m, In in) {
+           return Outputs{{"loss", squares(m, in)}, {"h", kept}};
+         })();
        }},
       {"two of a name", "compile: two outputs are named 'h'", 0,
-       tracing([](const Mlp&, const Inputs& in) { return Outputs{{"h", in["x"]}, {"h", in["x"]}}; })},
-      {"no loss among several", "compile: none of the outputs is the loss: they are a, b\n  hint: name one of them \"loss\"", 0,
-       tracing([](const Mlp& m, const Inputs& in) { return Outputs{{"a", squares(m, in)}, {"b", in["x"]}}; })},
+       tracing([](M, In in) { return Outputs{{"h", in["x"]}, {"h", in["x"]}}; })},
+      {"no loss among several",
+       "compile: none of the outputs is the loss: they are a, b\n"
+       "  hint: name one of them \"loss\"", 0,
+       tracing([](M m, In in) { return Outputs{{"a", squares(m, in)}, {"b", in["x"]}}; })},
   });
 }
 
 TEST(CompileErrors, Loss) {
   expect_errors({
-      {"not a number", "compile: the loss must be one f32 number: it is f32[4,1]\n  hint: mean(...) or sum(...) of it?   at @",
-       __LINE__, tracing([](const Mlp& m, const Inputs& in) { return square(m.l2(m.l1(in["x"]))); })},
-      {"size 1 is not enough", "compile: the loss must be one f32 number: it is f32[1]\n  hint: mean(...) or sum(...) of it?   at @",
-       __LINE__, tracing([](const Mlp& m, const Inputs& in) { return sum(m.l2(m.l1(in["x"])), 0); })},
-      {"of a layer", "compile: the loss must be one f32 number: it is f32[4,3]\n  hint: mean(...) or sum(...) of it?   in l1, at @",
-       __LINE__, tracing([](const Mlp& m, const Inputs& in) { return m.l1(in["x"]); })},
+      {"not a number",
+       "compile: the loss must be one f32 number: it is f32[4,1]\n"
+       "  hint: mean(...) or sum(...) of it?   at @",
+       __LINE__, tracing([](M m, In in) { return square(m.l2(m.l1(in["x"]))); })},
+      {"size 1 is not enough",
+       "compile: the loss must be one f32 number: it is f32[1]\n"
+       "  hint: mean(...) or sum(...) of it?   at @",
+       __LINE__, tracing([](M m, In in) { return sum(m.l2(m.l1(in["x"])), 0); })},
+      {"of a layer",
+       "compile: the loss must be one f32 number: it is f32[4,3]\n"
+       "  hint: mean(...) or sum(...) of it?   in l1, at @",
+       __LINE__, tracing([](M m, In in) { return m.l1(in["x"]); })},
       {"not real", "compile: the loss must be one f32 number: it is i32[]\n  at @",
-       __LINE__, tracing([](const Mlp&, const Inputs& in) { return sum(in["targets"]); })},
-      {"an input", "compile: the loss must be one f32 number: it is f32[4,2]\n  hint: mean(...) or sum(...) of it?", 0,
-       tracing([](const Mlp&, const Inputs& in) { return in["x"]; })},
+       __LINE__, tracing([](M, In in) { return sum(in["targets"]); })},
+      {"an input",
+       "compile: the loss must be one f32 number: it is f32[4,2]\n"
+       "  hint: mean(...) or sum(...) of it?", 0,
+       tracing([](M, In in) { return in["x"]; })},
   });
 }
 
@@ -96,46 +128,79 @@ TEST(CompileErrors, LossThatDependsOnNothing) {
       "compile: the loss does not depend on any trained parameter\n"
       "  hint: do stop_gradient, an integer op or a frozen parameter stand between?   at @";
   expect_errors({
-      {"only inputs", text, __LINE__, tracing([](const Mlp&, const Inputs& in) { return mean(in["x"]); })},
-      {"stopped", text, __LINE__, tracing([](const Mlp& m, const Inputs& in) { return mean(stop_gradient(m.l1(in["x"]))); })},
-      {"compared", text, __LINE__, tracing([](const Mlp& m, const Inputs& in) { return mean(cast(m.l1(in["x"]) > 0, f32)); })},
-      {"frozen", text, __LINE__, compiling({.freeze = {"l1.*"}}, [](const Mlp& m, const Inputs& in) { return mean(m.l1(in["x"])); })},
+      {"only inputs", text,
+       __LINE__, tracing([](M, In in) { return mean(in["x"]); })},
+      {"stopped", text,
+       __LINE__, tracing([](M m, In in) { return mean(stop_gradient(m.l1(in["x"]))); })},
+      {"compared", text,
+       __LINE__, tracing([](M m, In in) { return mean(cast(m.l1(in["x"]) > 0, f32)); })},
+      {"frozen", text,
+       __LINE__, compiling({.freeze = {"l1.*"}}, [](M m, In in) { return mean(m.l1(in["x"])); })},
   });
   // One path is enough, and other parameters need not be used.
-  compiling({}, [](const Mlp& m, const Inputs& in) { return mean(stop_gradient(m.l1(in["x"])) * m.l1(in["x"])); })();
+  compiling({}, [](M m, In in) {
+    const Tensor h = m.l1(in["x"]);
+    return mean(stop_gradient(h) * h);
+  })();
 }
 
 TEST(CompileErrors, Options) {
   expect_errors({
       {"accumulate", "compile: accumulate must be at least 1: 0", 0, compiling({.accumulate = 0})},
-      {"clip", "compile: clip_grad_norm must not be negative: -1", 0, compiling({.clip_grad_norm = -1})},
-      {"clip NaN", "compile: clip_grad_norm must not be negative: nan", 0, compiling({.clip_grad_norm = kNan})},
-      {"freeze", "compile: freeze names no parameter: 'l1.w'\n  hint: 'l1.W'?", 0, compiling({.freeze = {"l1.W", "l1.w"}})},
-      {"freeze, far", "compile: freeze names no parameter: 'encoder.*'\n  hint: one of l1.W, l1.b, l2.W, l2.b", 0, compiling({.freeze = {"encoder.*"}})},
+      {"clip",
+       "compile: clip_grad_norm must not be negative: -1", 0, compiling({.clip_grad_norm = -1})},
+      {"clip NaN",
+       "compile: clip_grad_norm must not be negative: nan",
+       0, compiling({.clip_grad_norm = kNan})},
+      {"freeze",
+       "compile: freeze names no parameter: 'l1.w'\n  hint: 'l1.W'?",
+       0, compiling({.freeze = {"l1.W", "l1.w"}})},
+      {"freeze, far",
+       "compile: freeze names no parameter: 'encoder.*'\n  hint: one of l1.W, l1.b, l2.W, l2.b",
+       0, compiling({.freeze = {"encoder.*"}})},
       {"normalize_grads", "compile: normalize_grads names no parameter: 'l3.W'\n  hint: 'l1.W'?", 0,
        compiling({.normalize_grads = {"l3.W"}})},
       {"train_only", "compile: train_only names no parameter: 'l2.bia'\n  hint: 'l2.b'?", 0,
        compiling({.train_only = NameFilter{"l2.bia"}})},
-      {"decay", "compile: decay names no parameter: 'l?.g'\n  hint: 'l1.W'?", 0, compiling({.decay = NameFilter{"l?.g"}})},
+      {"decay",
+       "compile: decay names no parameter: 'l?.g'\n  hint: 'l1.W'?",
+       0, compiling({.decay = NameFilter{"l?.g"}})},
       {"all frozen", "compile: all parameters are frozen", 0, compiling({.freeze = {"*"}})},
-      {"none to train", "compile: all parameters are frozen", 0, compiling({.train_only = NameFilter{}})},
-      {"device", "device: 'cuda' is unknown\n  hint: 'auto', 'cpu'", 0, compiling({.device = "cuda"})},
-      {"threads", "threads: -1 is not between 0 (one per core) and 1024", 0, compiling({.threads = -1})},
-      {"many threads", "threads: 1025 is not between 0 (one per core) and 1024", 0, compiling({.threads = 1025})},
+      {"none to train",
+       "compile: all parameters are frozen",
+       0, compiling({.train_only = NameFilter{}})},
+      {"device",
+       "device: 'cuda' is unknown\n  hint: 'auto', 'cpu'", 0, compiling({.device = "cuda"})},
+      {"threads",
+       "threads: -1 is not between 0 (one per core) and 1024", 0, compiling({.threads = -1})},
+      {"many threads",
+       "threads: 1025 is not between 0 (one per core) and 1024", 0, compiling({.threads = 1025})},
       {"device of a forward pass", "device: '' is unknown\n  hint: 'auto', 'cpu'", 0,
-       [] { compile_forward(Mlp{}, {.device = ""}, [](const Mlp& m, const Inputs&) { return neg(m.l1.W); }); }},
+       [] { compile_forward(Mlp{}, {.device = ""}, [](M m, In) { return neg(m.l1.W); }); }},
   });
 }
 
 TEST(CompileErrors, Optimizers) {
   expect_errors({
-      {"momentum", "Sgd: momentum must not be negative: -0.5", 0, compiling({.optimizer = Sgd{.momentum = -0.5f}})},
-      {"sgd decay", "Sgd: weight_decay must not be negative: nan", 0, compiling({.optimizer = Sgd{.weight_decay = kNan}})},
-      {"nesterov", "Sgd: nesterov needs a momentum\n  hint: .momentum = 0.9f", 0, compiling({.optimizer = Sgd{.nesterov = true}})},
-      {"beta1", "Adam: beta1 must be at least 0 and below 1: 1", 0, compiling({.optimizer = Adam{.beta1 = 1}})},
-      {"beta2", "AdamW: beta2 must be at least 0 and below 1: -0.1", 0, compiling({.optimizer = AdamW{.beta2 = -0.1f}})},
+      {"momentum",
+       "Sgd: momentum must not be negative: -0.5",
+       0, compiling({.optimizer = Sgd{.momentum = -0.5f}})},
+      {"sgd decay",
+       "Sgd: weight_decay must not be negative: nan",
+       0, compiling({.optimizer = Sgd{.weight_decay = kNan}})},
+      {"nesterov",
+       "Sgd: nesterov needs a momentum\n  hint: .momentum = 0.9f",
+       0, compiling({.optimizer = Sgd{.nesterov = true}})},
+      {"beta1",
+       "Adam: beta1 must be at least 0 and below 1: 1",
+       0, compiling({.optimizer = Adam{.beta1 = 1}})},
+      {"beta2",
+       "AdamW: beta2 must be at least 0 and below 1: -0.1",
+       0, compiling({.optimizer = AdamW{.beta2 = -0.1f}})},
       {"eps", "Adam: eps must not be negative: -1", 0, compiling({.optimizer = Adam{.eps = -1}})},
-      {"adamw decay", "AdamW: weight_decay must not be negative: -1", 0, compiling({.optimizer = AdamW{.weight_decay = -1}})},
+      {"adamw decay",
+       "AdamW: weight_decay must not be negative: -1",
+       0, compiling({.optimizer = AdamW{.weight_decay = -1}})},
       {"linear", "linear: steps must be at least 1: 0", 0, [] { linear(1, 0, 0); }},
       {"cosine", "cosine: steps must be at least 1: -5", 0, [] { cosine(1, 0, -5); }},
       {"warmup", "warmup: steps must be at least 1: 0", 0, [] { warmup(0, 1.0); }},
@@ -153,8 +218,12 @@ struct NoParameters {
 TEST(CompileErrors, Parameters) {
   expect_errors({
       {"literal", "init: w is [2,2] and needs 4 numbers, the literal has 3", 0,
-       [] { compile_forward(Literal{}, {.threads = 1}, [](const Literal& m, const Inputs&) { return neg(m.w); }); }},
-      {"no parameters", "compile: the model has no parameters to train\n  hint: compile_forward?", 0,
+       [] {
+         compile_forward(Literal{}, {.threads = 1},
+                         [](const Literal& m, const Inputs&) { return neg(m.w); });
+       }},
+      {"no parameters",
+       "compile: the model has no parameters to train\n  hint: compile_forward?", 0,
        [] {
          compile(NoParameters{}, {.inputs = kInputs, .threads = 1},
                  [](const NoParameters& m, const Inputs& in) { return mean(in["x"]) * m.rate; });
@@ -164,14 +233,14 @@ TEST(CompileErrors, Parameters) {
        "  hint: use the parameters of the model that the function receives   at @",
        __LINE__ + 3, [] {
          auto other = compile(Mlp{}, {.inputs = kInputs, .threads = 1}, squares);
-         compile(Mlp{}, {.inputs = kInputs, .threads = 1}, [&](const Mlp& m, const Inputs& in) {
+         compile(Mlp{}, {.inputs = kInputs, .threads = 1}, [&](M m, In in) {
            return mean(m.l2(other.model().l1(in["x"])));
          });
        }},
       {"not compiled",
        "matmul (in Linear): this parameter (f32[2,3]) is not part of the model being compiled\n"
        "  hint: use the parameters of the model that the function receives   at @",
-       __LINE__ + 2, tracing([](const Mlp& m, const Inputs& in) {
+       __LINE__ + 2, tracing([](M m, In in) {
          const Linear fresh(2, 3);
          return mean(m.l2(fresh(in["x"])));
        })},
@@ -179,26 +248,30 @@ TEST(CompileErrors, Parameters) {
 }
 
 TEST(CompileErrors, AttachChecksLikeCompile) {
+  const InputSpec x12{"x", {1, 2}}, x13{"x", {1, 3}};
   auto train = compile(Mlp{}, {.inputs = kInputs, .threads = 1}, squares);
   const std::string before = train.fingerprint();
   expect_errors({
       {"input", "input: there is no input 'y': the inputs are x\n  hint: 'x'?   at @",
-       __LINE__, [&] { train.attach({.inputs = {{"x", {1, 2}}}}, [](const Mlp&, const Inputs& in) { return in["y"]; }); }},
+       __LINE__, [&] { train.attach({.inputs = {x12}}, [](M, In in) { return in["y"]; }); }},
       {"twice", "inputs: the name 'x' is given twice", 0,
-       [&] { train.attach({.inputs = {{"x", {1, 2}}, {"x", {1, 2}}}}, [](const Mlp&, const Inputs& in) { return in["x"]; }); }},
+       [&] {
+         train.attach({.inputs = {x12, x12}}, [](M, In in) { return in["x"]; });
+       }},
       {"shape",
        "matmul (in Linear): inner sizes differ: a is x f32[1,3], b is l1.W f32[2,3] (3 against 2)\n"
        "  hint: swap_axes(b, -1, -2)?   in l1, at @",
-       __LINE__, [&] { train.attach({.inputs = {{"x", {1, 3}}}}, [](const Mlp& m, const Inputs& in) { return m.l1(in["x"]); }); }},
+       __LINE__, [&] { train.attach({.inputs = {x13}}, [](M m, In in) { return m.l1(in["x"]); }); }},
   });
   EXPECT_EQ(train.fingerprint(), before);
-  EXPECT_EQ(train.attach({.inputs = {{"x", {1, 2}}}}, [](const Mlp& m, const Inputs& in) { return m.l1(in["x"]); })
-                .run({{"x", std::vector<float>{1, 2}}}).output().shape(), (Shape{1, 3}));
+  auto infer = train.attach({.inputs = {x12}}, [](M m, In in) { return m.l1(in["x"]); });
+  EXPECT_EQ(infer.run({{"x", std::vector<float>{1, 2}}}).output().shape(), (Shape{1, 3}));
 }
 
 // The function's own exceptions pass through, and the thread is usable afterwards.
 TEST(CompileErrors, ExceptionsOfTheFunctionPassThrough) {
-  EXPECT_THROW(tracing([](const Mlp&, const Inputs&) -> Outputs { throw std::out_of_range("mine"); })(), std::out_of_range);
+  const auto failing = tracing([](M, In) -> Outputs { throw std::out_of_range("mine"); });
+  EXPECT_THROW(failing(), std::out_of_range);
   compiling({})();
 }
 
@@ -210,8 +283,11 @@ TEST(CompileErrors, MoreMemoryThanThereIs) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer's own new ends the program";
 #endif
-  const auto vast = [] { compile_forward(Vast{}, {.threads = 1}, [](const Vast& m, const Inputs&) { return sum(m.w); }); };
-  EXPECT_EQ(text_of<DeviceError>(vast), "cpu: out of memory: 4503599627370496 bytes were asked for");
+  const auto vast = [] {
+    compile_forward(Vast{}, {.threads = 1}, [](const Vast& m, const Inputs&) { return sum(m.w); });
+  };
+  EXPECT_EQ(text_of<DeviceError>(vast),
+            "cpu: out of memory: 4503599627370496 bytes were asked for");
 }
 
 }  // namespace

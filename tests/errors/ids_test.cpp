@@ -38,7 +38,9 @@ void expect_out_of_range(const std::vector<IdRow>& rows, int threads) {
     EXPECT_EQ(snapshot(train), before);
     EXPECT_EQ(train.steps(), 1);
     // Again, with captures, which is another program of the same graph.
-    expect_errors({{row.name, row.text, row.line, [&] { train.step({{"ids", row.bad}}, {.captures = true}); }}});
+    expect_errors({{row.name, row.text, row.line, [&] {
+                      train.step({{"ids", row.bad}}, {.captures = true});
+                    }}});
     EXPECT_EQ(snapshot(train), before);
     const Result here = train.step({{"ids", row.good}}), there = twin.step({{"ids", row.good}});
     EXPECT_EQ(here.loss(), there.loss());
@@ -49,34 +51,54 @@ void expect_out_of_range(const std::vector<IdRow>& rows, int threads) {
 
 #define LOSS __LINE__, [](const Model& m, const Inputs& in)
 
+// [2, 3, 4], the same for both rows
+Tensor logits(const Model& m) { return broadcast_to(m.head(narrow(m.emb.W, 0, 0, 3)), {2, 3, 4}); }
+
+// A row's call stands on the line of its __LINE__.
+// clang-format off
 std::vector<IdRow> rows() {
   return {
       {"embedding", "embedding: id 5 is out of range: ids are 0 to 4\n  in emb, at @",
-       LOSS { return mean(square(m.head(embedding(m.emb.W, in["ids"])))); }, {0, 4, 1, 1, 2, 3}, {0, 4, 1, 5, 2, 3}},
+       LOSS { return mean(square(m.head(embedding(m.emb.W, in["ids"])))); },
+       {0, 4, 1, 1, 2, 3}, {0, 4, 1, 5, 2, 3}},
       {"a layer", "Embedding: id -1 is out of range: ids are 0 to 4\n  in emb, at @",
-       LOSS { return mean(square(m.head(m.emb(in["ids"])))); }, {0, 4, 1, 1, 2, 3}, {0, 4, 1, 1, 2, -1}},
+       LOSS { return mean(square(m.head(m.emb(in["ids"])))); },
+       {0, 4, 1, 1, 2, 3}, {0, 4, 1, 1, 2, -1}},
       {"the first of several", "Embedding: id 77 is out of range: ids are 0 to 4\n  in emb, at @",
-       LOSS { return mean(square(m.head(m.emb(in["ids"])))); }, {0, 4, 1, 1, 2, 3}, {0, 77, 88, 1, -9, 99}},
+       LOSS { return mean(square(m.head(m.emb(in["ids"])))); },
+       {0, 4, 1, 1, 2, 3}, {0, 77, 88, 1, -9, 99}},
       {"ids that were computed", "Embedding: id 8 is out of range: ids are 0 to 4\n  in emb, at @",
-       LOSS { return mean(square(m.head(m.emb(in["ids"] * 2)))); }, {0, 2, 1, 1, 2, 0}, {0, 2, 1, 1, 2, 4}},
+       LOSS { return mean(square(m.head(m.emb(in["ids"] * 2)))); },
+       {0, 2, 1, 1, 2, 0}, {0, 2, 1, 1, 2, 4}},
       {"take_along_axis", "take_along_axis: id 3 is out of range: ids are 0 to 2\n  at @",
-       LOSS { return mean(square(take_along_axis(narrow(m.emb.W * 2, 0, 0, 2), in["ids"], 1))); }, {0, 1, 2, 2, 1, 0}, {0, 1, 2, 3, 1, 0}},
-      {"take_along_axis of a parameter", "take_along_axis: id 3 is out of range: ids are 0 to 2\n  in emb, at @",
-       LOSS { return mean(square(take_along_axis(narrow(m.emb.W, 0, 0, 2), in["ids"], 1))); }, {0, 1, 2, 2, 1, 0}, {0, 1, 2, 3, 1, 0}},
+       LOSS { return mean(square(take_along_axis(narrow(m.emb.W * 2, 0, 0, 2), in["ids"], 1))); },
+       {0, 1, 2, 2, 1, 0}, {0, 1, 2, 3, 1, 0}},
+      {"take_along_axis of a parameter",
+       "take_along_axis: id 3 is out of range: ids are 0 to 2\n  in emb, at @",
+       LOSS { return mean(square(take_along_axis(narrow(m.emb.W, 0, 0, 2), in["ids"], 1))); },
+       {0, 1, 2, 2, 1, 0}, {0, 1, 2, 3, 1, 0}},
       {"gather", "gather: id -2 is out of range: ids are 0 to 4\n  at @",
-       LOSS { return mean(square(gather(tanh(m.emb.W), 0, in["ids"]))); }, {0, 4, 1, 1, 2, 3}, {0, 4, 1, -2, 2, 3}},
+       LOSS { return mean(square(gather(tanh(m.emb.W), 0, in["ids"]))); },
+       {0, 4, 1, 1, 2, 3}, {0, 4, 1, -2, 2, 3}},
       {"one_hot", "one_hot: id 5 is out of range: ids are 0 to 4\n  at @",
-       LOSS { return mean(square(matmul(one_hot(in["ids"], 5), m.emb.W))); }, {0, 4, 1, 1, 2, 3}, {0, 4, 1, 1, 5, 3}},
-      {"one_hot of one class, fused", "one_hot: id 1 is out of range: ids are 0 to 0\n  at @",
-       LOSS { return mean(square(one_hot(in["ids"], 1) * sum(m.emb.W) * 2)); }, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 1, 0}},
+       LOSS { return mean(square(matmul(one_hot(in["ids"], 5), m.emb.W))); },
+       {0, 4, 1, 1, 2, 3}, {0, 4, 1, 1, 5, 3}},
+      {"one_hot of one class", "one_hot: id 1 is out of range: ids are 0 to 0\n  at @",
+       LOSS { return mean(square(one_hot(in["ids"], 1) * sum(m.emb.W) * 2)); },
+       {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 1, 0}},
       {"cross_entropy", "cross_entropy: id 4 is out of range: ids are 0 to 3\n  at @",
-       LOSS { return cross_entropy(broadcast_to(m.head(narrow(m.emb.W, 0, 0, 3)), {2, 3, 4}), in["ids"]); }, {0, 3, 1, 1, 2, 3}, {0, 3, 1, 1, 2, 4}},
-      {"cross_entropy, not the ignored one", "cross_entropy: id -1 is out of range: ids are 0 to 3\n  at @",
-       LOSS { return cross_entropy(broadcast_to(m.head(narrow(m.emb.W, 0, 0, 3)), {2, 3, 4}), in["ids"], {.ignore_index = -100}); }, {0, 3, -100, 1, 2, 3}, {0, 3, -100, 1, 2, -1}},
+       LOSS { return cross_entropy(logits(m), in["ids"]); },
+       {0, 3, 1, 1, 2, 3}, {0, 3, 1, 1, 2, 4}},
+      {"cross_entropy, not the ignored one",
+       "cross_entropy: id -1 is out of range: ids are 0 to 3\n  at @",
+       LOSS { return cross_entropy(logits(m), in["ids"], {.ignore_index = -100}); },
+       {0, 3, -100, 1, 2, 3}, {0, 3, -100, 1, 2, -1}},
       {"nll_loss", "nll_loss: id 4 is out of range: ids are 0 to 3\n  at @",
-       LOSS { return nll_loss(broadcast_to(m.head(narrow(m.emb.W, 0, 0, 3)), {2, 3, 4}), in["ids"]); }, {0, 3, 1, 1, 2, 3}, {0, 3, 1, 1, 2, 4}},
+       LOSS { return nll_loss(logits(m), in["ids"]); },
+       {0, 3, 1, 1, 2, 3}, {0, 3, 1, 1, 2, 4}},
   };
 }
+// clang-format on
 
 TEST(IdErrors, OneThread) { expect_out_of_range(rows(), 1); }
 TEST(IdErrors, SeveralThreads) { expect_out_of_range(rows(), 3); }
@@ -89,9 +111,40 @@ TEST(IdErrors, OutsideTheLoss) {
   });
   train.step({{"ids", Ints{0, 1, 2, 0, 1, 2}}});
   const Snapshot before = snapshot(train);
-  EXPECT_NE(text_of([&] { train.step({{"ids", Ints{0, 1, 2, 0, 1, 3}}}); }).find("embedding: id 3 is out of range: ids are 0 to 2"),
-            std::string::npos);
+  const std::string text = text_of([&] { train.step({{"ids", Ints{0, 1, 2, 0, 1, 3}}}); });
+  EXPECT_NE(text.find("embedding: id 3 is out of range: ids are 0 to 2"), std::string::npos);
   EXPECT_EQ(snapshot(train), before);
+}
+
+// The check may be fused into what reads its result; the message still names the check.
+TEST(IdErrors, AFusedCheckIsNamed) {
+  int line = 0;
+  const auto twice = [&](const Model&, const Inputs& in) {
+    line = __LINE__ + 1;
+    const Tensor hot = one_hot(in["ids"], 1);
+    return sum(tanh(hot) * 2);
+  };
+  auto run = compile_forward(Model{}, {.inputs = {{"ids", {6}, i32}}, .threads = 1}, twice);
+  EXPECT_EQ(run.counts().kernels, 1);  // or this tests nothing
+  const Ints bad = {0, 0, 1, 0, 0, 0};
+  EXPECT_EQ(text_of([&] {
+              run.run({{"ids", bad}});
+            }),
+            at_line("one_hot: id 1 is out of range: ids are 0 to 0\n  at @", __FILE__, line));
+}
+
+TEST(IdErrors, OfAnEmptyTable) {
+  int line = 0;
+  const auto rows_of_none = [&](const Model&, const Inputs& in) {
+    line = __LINE__ + 1;
+    return embedding(zeros({0, 3}), in["ids"]);
+  };
+  auto run = compile_forward(Model{}, {.inputs = {{"ids", {1}, i32}}, .threads = 1}, rows_of_none);
+  const Ints ids = {0};
+  EXPECT_EQ(text_of([&] {
+              run.run({{"ids", ids}});
+            }),
+            at_line("embedding: id 0 is out of range: there are none\n  at @", __FILE__, line));
 }
 
 TEST(IdErrors, AForwardPassGoesOn) {
@@ -99,14 +152,19 @@ TEST(IdErrors, AForwardPassGoesOn) {
                              [](const Model& m, const Inputs& in) { return m.emb(in["ids"]); });
   const Ints good = {0, 1, 2, 3, 4, 0}, bad = {0, 1, 2, 3, 4, 5};
   const Array first = run.run({{"ids", good}}).output();
-  EXPECT_NE(text_of([&] { run.run({{"ids", bad}}); }).find("Embedding: id 5 is out of range"), std::string::npos);
+  EXPECT_NE(text_of([&] {
+              run.run({{"ids", bad}});
+            }).find("Embedding: id 5 is out of range"),
+            std::string::npos);
   const Array again = run.run({{"ids", good}}).output();
   EXPECT_TRUE(std::equal(first.floats().begin(), first.floats().end(), again.floats().begin()));
 }
 
 // Under accumulation a refused step does not count, so the window still has its steps.
 TEST(IdErrors, ARefusedStepIsNoPartOfTheAccumulation) {
-  const auto loss = [](const Model& m, const Inputs& in) { return mean(square(m.head(m.emb(in["ids"])))); };
+  const auto loss = [](const Model& m, const Inputs& in) {
+    return mean(square(m.head(m.emb(in["ids"]))));
+  };
   TrainingOptions all = options(1);
   all.accumulate = 3;
   auto train = compile(Model{}, all, loss), twin = compile(Model{}, all, loss);

@@ -24,12 +24,18 @@ using Call = std::function<void(const Model& m, const Inputs& in)>;
 
 // What the calls below find. Names say what is unusual about an input.
 const std::vector<InputSpec> kInputs = {
-    {"x", {2, 3}},           {"y", {4, 5}},
-    {"v", {3}},              {"s", {}},
-    {"n", {2, 3}, i32},      {"ids", {4}, i32},
-    {"flag", {2, 3}, boolean}, {"cube", {2, 3, 4}},
-    {"none", {2, 0}},        {"image", {1, 3, 8, 8}},
-    {"deep", {1, 1, 1, 1, 1, 1, 1, 1}}, {"deep_ids", {1, 1, 1, 1, 1, 1, 1, 1}, i32},
+    {"x", {2, 3}},
+    {"y", {4, 5}},
+    {"v", {3}},
+    {"s", {}},
+    {"n", {2, 3}, i32},
+    {"ids", {4}, i32},
+    {"flag", {2, 3}, boolean},
+    {"cube", {2, 3, 4}},
+    {"none", {2, 0}},
+    {"image", {1, 3, 8, 8}},
+    {"deep", {1, 1, 1, 1, 1, 1, 1, 1}},
+    {"deep_ids", {1, 1, 1, 1, 1, 1, 1, 1}, i32},
 };
 
 struct OpRow {
@@ -39,11 +45,17 @@ struct OpRow {
   Call call;
 };
 
+using Function = std::function<Outputs(const Model& m, const Inputs& in)>;
+
+Forward<Model> trace(const Function& function) {
+  return compile_forward(Model{}, {.inputs = kInputs, .threads = 1}, function);
+}
+
 void expect_op_errors(const std::vector<OpRow>& rows) {
   std::vector<Row> plain;
   for (const OpRow& row : rows)
     plain.push_back({row.name, row.text, row.line, [&row] {
-                       compile_forward(Model{}, {.inputs = kInputs, .threads = 1}, [&](const Model& m, const Inputs& in) {
+                       trace([&](const Model& m, const Inputs& in) {
                          row.call(m, in);
                          return in["x"];
                        });
@@ -54,6 +66,9 @@ void expect_op_errors(const std::vector<OpRow>& rows) {
 #define CALL __LINE__, [](const Model& m, const Inputs& in)
 // The row's own line, and silence about what the row does not use.
 #define USE (void)m, (void)in
+
+// A row's call stands on the line of its __LINE__.
+// clang-format off
 
 // A parameter of no model.
 const Param& stray() {
@@ -84,11 +99,13 @@ TEST(OpErrors, Operands) {
        "  hint: sizes match from the right, or are 1; reshape or unsqueeze one of them   at @",
        CALL { USE; logical_or(in["flag"], in["ids"]); }},
       {"broadcast of a condition",
-       "where: shapes do not broadcast: condition is bool[4], a is x f32[2,3], b is x f32[2,3] (4 against 3)\n"
+       "where: shapes do not broadcast: condition is bool[4], a is x f32[2,3], b is x f32[2,3] (4 "
+       "against 3)\n"
        "  hint: sizes match from the right, or are 1; reshape or unsqueeze one of them   at @",
        CALL { USE; where(in["ids"], in["x"], in["x"]); }},
       {"broadcast inside a composite",
-       "sub (in mse_loss): shapes do not broadcast: a is x f32[2,3], b is y f32[4,5] (2 against 4)\n"
+       "sub (in mse_loss): shapes do not broadcast: a is x f32[2,3], b is y f32[4,5] (2 against "
+       "4)\n"
        "  hint: sizes match from the right, or are 1; reshape or unsqueeze one of them   at @",
        CALL { USE; mse_loss(in["x"], in["y"]); }},
       {"size", "size: axis 2 does not exist: the tensor is f32[2,3]\n  at @",
@@ -134,7 +151,9 @@ TEST(OpErrors, Elementwise) {
        "div: integers are not divided: a is n i32[2,3], b is i32[2,3]\n"
        "  hint: cast one side to tg::f32 first   at @",
        CALL { USE; in["n"] / 2; }},
-      {"bce_with_logits", "softplus (in bce_with_logits): needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
+      {"bce_with_logits",
+       "softplus (in bce_with_logits): needs f32: x is n i32[2,3]\n"
+       "  hint: cast(x, tg::f32)?   at @",
        CALL { USE; bce_with_logits(in["n"], in["x"]); }},
   });
 }
@@ -163,9 +182,11 @@ TEST(OpErrors, Reductions) {
        CALL { USE; mean(in["n"]); }},
       {"var of integers", "var: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
        CALL { USE; var(in["n"]); }},
-      {"stddev of integers", "var (in stddev): needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
+      {"stddev of integers",
+       "var (in stddev): needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
        CALL { USE; stddev(in["n"]); }},
-      {"logsumexp of integers", "logsumexp: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
+      {"logsumexp of integers",
+       "logsumexp: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
        CALL { USE; logsumexp(in["n"]); }},
       {"softmax of an empty axis", "softmax: axis 1 is empty: x is none f32[2,0]\n  at @",
        CALL { USE; softmax(in["none"]); }},
@@ -174,23 +195,29 @@ TEST(OpErrors, Reductions) {
 
 TEST(OpErrors, Movement) {
   expect_op_errors({
-      {"reshape, count", "reshape: the number of elements differs: x is f32[2,3], the new shape is [4] (6 against 4)\n  at @",
+      {"reshape, count",
+       "reshape: the number of elements differs: x is f32[2,3], the new shape is [4] (6 against "
+       "4)\n  at @",
        CALL { USE; reshape(in["x"], {4}); }},
       {"reshape, negative", "reshape: sizes are not negative: [-2,3]\n  at @",
        CALL { USE; reshape(in["x"], {-2, 3}); }},
       {"reshape, two free", "reshape: only one size may be -1: [-1,-1]\n  at @",
        CALL { USE; reshape(in["x"], {-1, -1}); }},
-      {"reshape, no fit", "reshape: no size fits the -1: x is f32[2,3], the new shape is [4,-1]\n  at @",
+      {"reshape, no fit",
+       "reshape: no size fits the -1: x is f32[2,3], the new shape is [4,-1]\n  at @",
        CALL { USE; reshape(in["x"], {4, -1}); }},
-      {"reshape, nothing to divide", "reshape: no size fits the -1: x is none f32[2,0], the new shape is [0,-1]\n  at @",
+      {"reshape, nothing to divide",
+       "reshape: no size fits the -1: x is none f32[2,0], the new shape is [0,-1]\n  at @",
        CALL { USE; reshape(in["none"], {0, -1}); }},
       {"reshape, rank", "reshape: at most 8 axes: [1,1,1,1,1,1,1,2,3]\n  at @",
        CALL { USE; reshape(in["x"], {1, 1, 1, 1, 1, 1, 1, 2, 3}); }},
       {"permute, axis", "permute: axis 2 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; permute(in["x"], {0, 2}); }},
-      {"permute, order", "permute: the order must name every axis once: x is f32[2,3], the order is [0,0]\n  at @",
+      {"permute, order",
+       "permute: the order must name every axis once: x is f32[2,3], the order is [0,0]\n  at @",
        CALL { USE; permute(in["x"], {0, 0}); }},
-      {"permute, too few", "permute: the order must name every axis once: x is f32[2,3], the order is [1]\n  at @",
+      {"permute, too few",
+       "permute: the order must name every axis once: x is f32[2,3], the order is [1]\n  at @",
        CALL { USE; permute(in["x"], {1}); }},
       {"swap_axes", "swap_axes: axis -2 does not exist: x is v f32[3]\n  at @",
        CALL { USE; swap_axes(in["v"], -1, -2); }},
@@ -200,7 +227,8 @@ TEST(OpErrors, Movement) {
        CALL { USE; broadcast_to(in["x"], {3}); }},
       {"narrow", "narrow: start 2 and length 2 do not fit into axis 1: x is f32[2,3]\n  at @",
        CALL { USE; narrow(in["x"], -1, 2, 2); }},
-      {"narrow, negative", "narrow: start 0 and length -1 do not fit into axis 1: x is f32[2,3]\n  at @",
+      {"narrow, negative",
+       "narrow: start 0 and length -1 do not fit into axis 1: x is f32[2,3]\n  at @",
        CALL { USE; narrow(in["x"], 1, 0, -1); }},
       {"split", "split: axis 1 does not divide into 2 sections: x is f32[2,3]\n  at @",
        CALL { USE; split(in["x"], 2, 1); }},
@@ -208,7 +236,8 @@ TEST(OpErrors, Movement) {
        CALL { USE; split(in["x"], 0); }},
       {"split by sizes", "split: the sizes [1,1] do not add up to axis 1: x is f32[2,3]\n  at @",
        CALL { USE; split(in["x"], std::vector<std::int64_t>{1, 1}, 1); }},
-      {"split by a negative size", "narrow (in split): start 0 and length -1 do not fit into axis 1: x is f32[2,3]\n  at @",
+      {"split by a negative size",
+       "narrow (in split): start 0 and length -1 do not fit into axis 1: x is f32[2,3]\n  at @",
        CALL { USE; split(in["x"], std::vector<std::int64_t>{-1, 4}, 1); }},
       {"concat of nothing", "concat: needs at least one part\n  at @",
        CALL { USE; concat(std::vector<Tensor>{}); }},
@@ -220,13 +249,15 @@ TEST(OpErrors, Movement) {
        CALL { USE; concat({in["x"], in["x"]}, 2); }},
       {"stack of nothing", "stack: needs at least one part\n  at @",
        CALL { USE; stack(std::vector<Tensor>{}); }},
-      {"stack", "stack: parts differ in shape: the first is x f32[2,3], another is y f32[4,5]\n  at @",
+      {"stack",
+       "stack: parts differ in shape: the first is x f32[2,3], another is y f32[4,5]\n  at @",
        CALL { USE; stack({in["x"], in["y"]}); }},
       {"unsqueeze, axis", "unsqueeze: axis 3 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; unsqueeze(in["x"], 3); }},
       {"unsqueeze, rank", "unsqueeze: at most 8 axes: x is deep f32[1,1,1,1,1,1,1,1]\n  at @",
        CALL { USE; unsqueeze(in["deep"], 0); }},
-      {"stack, rank", "unsqueeze (in stack): at most 8 axes: x is deep f32[1,1,1,1,1,1,1,1]\n  at @",
+      {"stack, rank",
+       "unsqueeze (in stack): at most 8 axes: x is deep f32[1,1,1,1,1,1,1,1]\n  at @",
        CALL { USE; stack({in["deep"], in["deep"]}); }},
       {"squeeze", "squeeze: axis 1 is not of size 1: x is f32[2,3]\n  at @",
        CALL { USE; squeeze(in["x"], 1); }},
@@ -234,21 +265,29 @@ TEST(OpErrors, Movement) {
        CALL { USE; flip(in["x"], 2); }},
       {"pad", "pad: padding is not negative: -1 before, 2 after\n  hint: use narrow to cut   at @",
        CALL { USE; pad(in["x"], 0, -1, 2); }},
+      {"pad, too far", "pad: padding is below 2^40: 0 before, 1099511627776 after\n  at @",
+       CALL { USE; pad(in["x"], 0, 0, std::int64_t{1} << 40); }},
+      {"pad, not an i32", "pad: 10000000000 does not fit i32\n  at @",
+       CALL { USE; pad(in["n"], 0, 0, 1, PadMode::constant, 1e10f); }},
       {"pad, axis", "pad: axis 2 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; pad(in["x"], 2, 1, 1); }},
-      {"pad, reflect", "pad: reflect padding of 3 and 0 needs 0 to 2 elements: x is f32[2,3]\n  at @",
+      {"pad, reflect",
+       "pad: reflect padding of 3 and 0 needs 0 to 2 elements: x is f32[2,3]\n  at @",
        CALL { USE; pad(in["x"], 1, 3, 0, PadMode::reflect); }},
-      {"pad, circular", "pad: circular padding of 0 and 4 needs 0 to 3 elements: x is f32[2,3]\n  at @",
+      {"pad, circular",
+       "pad: circular padding of 0 and 4 needs 0 to 3 elements: x is f32[2,3]\n  at @",
        CALL { USE; pad(in["x"], 1, 0, 4, PadMode::circular); }},
       {"split_heads", "split_heads: needs [B, T, H*D] with H = 3: x is cube f32[2,3,4]\n  at @",
        CALL { USE; split_heads(in["cube"], 3); }},
-      {"split_heads, none", "split_heads: needs [B, T, H*D] with H = 0: x is cube f32[2,3,4]\n  at @",
+      {"split_heads, none",
+       "split_heads: needs [B, T, H*D] with H = 0: x is cube f32[2,3,4]\n  at @",
        CALL { USE; split_heads(in["cube"], 0); }},
       {"merge_heads", "merge_heads: needs [B, H, T, D]: x is cube f32[2,3,4]\n  at @",
        CALL { USE; merge_heads(in["cube"]); }},
       {"windows", "windows: size, stride and dilation are at least 1: 0, 1, 1\n  at @",
        CALL { USE; windows(in["x"], 1, 0); }},
-      {"windows, too large", "windows: the window is larger than axis 1: size 2, dilation 3, x is f32[2,3]\n  at @",
+      {"windows, too large",
+       "windows: the window is larger than axis 1: size 2, dilation 3, x is f32[2,3]\n  at @",
        CALL { USE; windows(in["x"], 1, 2, 1, 3); }},
       {"windows, axis", "windows: axis 2 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; windows(in["x"], 2, 1); }},
@@ -267,15 +306,21 @@ TEST(OpErrors, Matmul) {
        "matmul: inner sizes differ: a is x f32[2,3], b is f32[2,7] (3 against 2)\n"
        "  hint: swap_axes(a, -1, -2)?   at @",
        CALL { USE; matmul(in["x"], ones({2, 7})); }},
-      {"inner sizes", "matmul: inner sizes differ: a is x f32[2,3], b is y f32[4,5] (3 against 4)\n  at @",
+      {"inner sizes",
+       "matmul: inner sizes differ: a is x f32[2,3], b is y f32[4,5] (3 against 4)\n  at @",
        CALL { USE; matmul(in["x"], in["y"]); }},
-      {"vectors", "matmul: inner sizes differ: a is y f32[4,5], b is v f32[3] (5 against 3)\n  at @",
+      {"vectors",
+       "matmul: inner sizes differ: a is y f32[4,5], b is v f32[3] (5 against 3)\n  at @",
        CALL { USE; matmul(in["y"], in["v"]); }},
-      {"number", "matmul: needs at least one axis: a is s f32[], b is x f32[2,3]\n  hint: use * for numbers   at @",
+      {"number",
+       "matmul: needs at least one axis: a is s f32[], b is x f32[2,3]\n"
+       "  hint: use * for numbers   at @",
        CALL { USE; matmul(in["s"], in["x"]); }},
       {"integers", "matmul: needs f32: b is n i32[2,3]\n  hint: cast(b, tg::f32)?   at @",
        CALL { USE; matmul(in["x"], in["n"]); }},
-      {"batch", "matmul: batch axes do not broadcast: a is cube f32[2,3,4], b is f32[3,4,2] (2 against 3)\n  at @",
+      {"batch",
+       "matmul: batch axes do not broadcast: a is cube f32[2,3,4], b is f32[3,4,2] (2 against 3)\n"
+       "  at @",
        CALL { USE; matmul(in["cube"], ones({3, 4, 2})); }},
   });
 }
@@ -284,22 +329,27 @@ TEST(OpErrors, Indexing) {
   expect_op_errors({
       {"table", "embedding: the table is [V, D]: table is f32[3]\n  at @",
        CALL { USE; embedding(in["v"], in["ids"]); }},
-      {"ids of a table", "embedding: ids are i32: ids is f32[3]\n  hint: cast(ids, tg::i32)?   at @",
+      {"ids of a table",
+       "embedding: ids are i32: ids is f32[3]\n  hint: cast(ids, tg::i32)?   at @",
        CALL { USE; embedding(in["x"], in["v"]); }},
       {"ids, rank", "embedding: at most 7 axes: ids is i32[1,1,1,1,1,1,1,1]\n  at @",
        CALL { USE; embedding(in["x"], in["deep_ids"]); }},
-      {"take_along_axis, rank", "take_along_axis: needs operands of one rank: x is f32[2,3], ids is i32[4]\n  at @",
+      {"take_along_axis, rank",
+       "take_along_axis: needs operands of one rank: x is f32[2,3], ids is i32[4]\n  at @",
        CALL { USE; take_along_axis(in["x"], in["ids"], 0); }},
       {"take_along_axis, shape",
-       "take_along_axis: shapes do not broadcast outside axis 0: x is y f32[4,5], ids is n i32[2,3]\n  at @",
+       "take_along_axis: shapes do not broadcast outside axis 0: x is y f32[4,5], ids is n "
+       "i32[2,3]\n  at @",
        CALL { USE; take_along_axis(in["y"], in["n"], 0); }},
-      {"take_along_axis, type", "take_along_axis: ids are i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   at @",
+      {"take_along_axis, type",
+       "take_along_axis: ids are i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   at @",
        CALL { USE; take_along_axis(in["x"], in["x"], 0); }},
       {"take_along_axis, axis", "take_along_axis: axis 2 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; take_along_axis(in["x"], in["n"], 2); }},
       {"gather, rank", "gather: needs operands of one rank: x is f32[2,3], ids is i32[4]\n  at @",
        CALL { USE; gather(in["x"], 0, in["ids"]); }},
-      {"gather, shape", "gather: axis 0 of ids is larger than that of x: x is f32[2,3], ids is i32[4,1]\n  at @",
+      {"gather, shape",
+       "gather: axis 0 of ids is larger than that of x: x is f32[2,3], ids is i32[4,1]\n  at @",
        CALL { USE; gather(in["x"], 1, reshape(in["ids"], {4, 1})); }},
       {"gather, type", "gather: ids are i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   at @",
        CALL { USE; gather(in["x"], 1, in["x"]); }},
@@ -316,6 +366,8 @@ TEST(OpErrors, Builders) {
        CALL { USE; arange(-1); }},
       {"arange, step", "arange: the step is not zero\n  at @",
        CALL { USE; arange(0, 5, 0); }},
+      {"arange, too long", "arange: positions are i32: 4294967296 are too many\n  at @",
+       CALL { USE; arange(std::int64_t{1} << 32); }},
       {"linspace", "linspace: needs at least one point: 0\n  at @",
        CALL { USE; linspace(0, 1, 0); }},
       {"eye", "arange (in eye): the number of elements is not negative: -1\n  at @",
@@ -330,7 +382,8 @@ TEST(OpErrors, Builders) {
        CALL { USE; zeros({2, -1}); }},
       {"rank", "shape: at most 8 dimensions: [1,1,1,1,1,1,1,1] has no room for one more",
        CALL { USE; ones({1, 1, 1, 1, 1, 1, 1, 1, 1}); }},
-      {"too large", "shape: more than 2^60 elements: [1099511627776] with another axis of 1099511627776",
+      {"too large",
+       "shape: more than 2^60 elements: [1099511627776] with another axis of 1099511627776",
        CALL { USE; full({std::int64_t{1} << 40, std::int64_t{1} << 40}, 1); }},
   });
 }
@@ -348,34 +401,45 @@ TEST(OpErrors, MachineLearning) {
        "k is cube f32[2,3,4], v is cube f32[2,3,4]\n  at @",
        CALL { USE; attention(in["cube"], in["cube"], in["cube"]); }},
       {"attention, groups",
-       "attention: the heads of k divide those of q: q is image f32[1,3,8,8], k is f32[1,2,8,8], v is f32[1,2,8,8]\n  at @",
+       "attention: the heads of k divide those of q: q is image f32[1,3,8,8], k is f32[1,2,8,8], v "
+       "is f32[1,2,8,8]\n  at @",
        CALL { USE; attention(in["image"], ones({1, 2, 8, 8}), ones({1, 2, 8, 8})); }},
       {"attention, keys",
-       "attention: causal attention needs at least as many keys as queries: q is image f32[1,3,8,8], "
+       "attention: causal attention needs at least as many keys as queries: q is image "
+       "f32[1,3,8,8], "
        "k is f32[1,3,7,8], v is f32[1,3,7,8]\n  at @",
        CALL { USE; attention(in["image"], ones({1, 3, 7, 8}), ones({1, 3, 7, 8})); }},
-      {"layer_norm", "layer_norm: gain and bias have the size of the last axis: x is f32[2,3], gain or bias is f32[4]\n  at @",
+      {"layer_norm",
+       "layer_norm: gain and bias have the size of the last axis: x is f32[2,3], gain or bias is "
+       "f32[4]\n  at @",
        CALL { USE; layer_norm(in["x"], ones({3}), ones({4})); }},
       {"layer_norm of a number", "layer_norm: needs at least one axis: x is s f32[]\n  at @",
        CALL { USE; layer_norm(in["s"], ones({1}), ones({1})); }},
-      {"rms_norm", "rms_norm: the gain has the size of the last axis: x is f32[2,3], gain is f32[4]\n  at @",
+      {"rms_norm",
+       "rms_norm: the gain has the size of the last axis: x is f32[2,3], gain is f32[4]\n  at @",
        CALL { USE; rms_norm(in["x"], ones({4})); }},
       {"rms_norm of a number", "rms_norm: needs at least one axis: x is s f32[]\n  at @",
        CALL { USE; rms_norm(in["s"], ones({1})); }},
       {"cross_entropy",
-       "cross_entropy: needs logits [..., V] and targets [...]: logits is x f32[2,3], targets is ids i32[4]\n  at @",
+       "cross_entropy: needs logits [..., V] and targets [...]: logits is x f32[2,3], targets is "
+       "ids i32[4]\n  at @",
        CALL { USE; cross_entropy(in["x"], in["ids"]); }},
       {"cross_entropy of a number",
-       "cross_entropy: needs logits [..., V] and targets [...]: logits is s f32[], targets is ids i32[4]\n  at @",
+       "cross_entropy: needs logits [..., V] and targets [...]: logits is s f32[], targets is ids "
+       "i32[4]\n  at @",
        CALL { USE; cross_entropy(in["s"], in["ids"]); }},
-      {"cross_entropy, real targets", "cross_entropy: needs i32: targets is v f32[3]\n  hint: cast(targets, tg::i32)?   at @",
+      {"cross_entropy, real targets",
+       "cross_entropy: needs i32: targets is v f32[3]\n  hint: cast(targets, tg::i32)?   at @",
        CALL { USE; cross_entropy(in["x"], in["v"]); }},
-      {"cross_entropy, integer logits", "cross_entropy: needs f32: logits is n i32[2,3]\n  hint: cast(logits, tg::f32)?   at @",
+      {"cross_entropy, integer logits",
+       "cross_entropy: needs f32: logits is n i32[2,3]\n  hint: cast(logits, tg::f32)?   at @",
        CALL { USE; cross_entropy(in["n"], in["ids"]); }},
-      {"cross_entropy, smoothing", "nll_loss (in cross_entropy): label_smoothing is between 0 and 1: 1.5\n  at @",
-       CALL { USE; cross_entropy(in["y"], in["ids"], {.ignore_index = {}, .label_smoothing = 1.5f}); }},
+      {"cross_entropy, smoothing",
+       "nll_loss (in cross_entropy): label_smoothing is between 0 and 1: 1.5\n  at @",
+       CALL { USE; cross_entropy(in["y"], in["ids"], {.label_smoothing = 1.5f}); }},
       {"nll_loss",
-       "nll_loss: needs log_probs [..., V] and targets [...]: log_probs is x f32[2,3], targets is ids i32[4]\n  at @",
+       "nll_loss: needs log_probs [..., V] and targets [...]: log_probs is x f32[2,3], targets is "
+       "ids i32[4]\n  at @",
        CALL { USE; nll_loss(in["x"], in["ids"]); }},
       {"huber_loss", "huber_loss: delta is positive: 0\n  at @",
        CALL { USE; huber_loss(in["x"], in["x"], 0); }},
@@ -388,12 +452,14 @@ TEST(OpErrors, MachineLearning) {
       {"rope, real offset", "rope: the offset is one i32 number: offset is s f32[]\n  at @",
        CALL { USE; rope(in["cube"], 10, in["s"]); }},
       {"masked_cross_entropy",
-       "cross_entropy (in masked_cross_entropy): needs logits [..., V] and targets [...]: logits is x f32[2,3], "
+       "cross_entropy (in masked_cross_entropy): needs logits [..., V] and targets [...]: logits "
+       "is x f32[2,3], "
        "targets is ids i32[4]\n  at @",
        CALL { USE; masked_cross_entropy(in["x"], in["ids"], in["ids"]); }},
       {"dropout", "dropout: a probability is between 0 and 1: 1.5\n  at @",
        CALL { USE; dropout(in["x"], 1.5f); }},
-      {"dropout of integers", "dropout: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
+      {"dropout of integers",
+       "dropout: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
        CALL { USE; dropout(in["n"], 0.5f); }},
       {"bernoulli", "bernoulli: needs f32: p is n i32[2,3]\n  hint: cast(p, tg::f32)?   at @",
        CALL { USE; bernoulli(in["n"]); }},
@@ -412,20 +478,25 @@ TEST(OpErrors, Convolution) {
   expect_op_errors({
       {"image", "conv2d: needs images [B, C, H, W]: x is cube f32[2,3,4]\n  at @",
        CALL { USE; conv2d(in["cube"], ones({2, 3, 3, 3})); }},
-      {"image of integers", "max_pool2d: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
+      {"image of integers",
+       "max_pool2d: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
        CALL { USE; max_pool2d(in["n"], 2); }},
       {"weights", "conv2d: needs weights [O, C/groups, kH, kW]: w is x f32[2,3]\n  at @",
        CALL { USE; conv2d(in["image"], in["x"]); }},
-      {"weights of integers", "conv2d: needs f32: w is n i32[2,3]\n  hint: cast(w, tg::f32)?   at @",
+      {"weights of integers",
+       "conv2d: needs f32: w is n i32[2,3]\n  hint: cast(w, tg::f32)?   at @",
        CALL { USE; conv2d(in["image"], in["n"]); }},
       {"groups",
-       "conv2d: groups divides the channels in and out: groups is 2, x is image f32[1,3,8,8], w is f32[2,1,3,3]\n  at @",
+       "conv2d: groups divides the channels in and out: groups is 2, x is image f32[1,3,8,8], w is "
+       "f32[2,1,3,3]\n  at @",
        CALL { USE; conv2d(in["image"], ones({2, 1, 3, 3}), {.groups = 2}); }},
       {"no groups",
-       "conv2d: groups divides the channels in and out: groups is 0, x is image f32[1,3,8,8], w is f32[2,3,3,3]\n  at @",
+       "conv2d: groups divides the channels in and out: groups is 0, x is image f32[1,3,8,8], w is "
+       "f32[2,3,3,3]\n  at @",
        CALL { USE; conv2d(in["image"], ones({2, 3, 3, 3}), {.groups = 0}); }},
       {"channels",
-       "conv2d: channels differ: x is image f32[1,3,8,8], w is f32[2,4,3,3], groups is 1 (3 against 4)\n  at @",
+       "conv2d: channels differ: x is image f32[1,3,8,8], w is f32[2,4,3,3], groups is 1 (3 "
+       "against 4)\n  at @",
        CALL { USE; conv2d(in["image"], ones({2, 4, 3, 3})); }},
       {"kernel", "conv2d: the kernel is at least 1: 0 x 3\n  at @",
        CALL { USE; conv2d(in["image"], ones({2, 3, 0, 3})); }},
@@ -437,17 +508,22 @@ TEST(OpErrors, Convolution) {
        CALL { USE; conv2d(in["image"], m.kernel, {.dilation = 0}); }},
       {"padding", "conv2d: the padding is at least 0: -1 x -1\n  at @",
        CALL { USE; conv2d(in["image"], m.kernel, {.padding = -1}); }},
-      {"kernel too large", "conv2d: the kernel is larger than the padded image: 9 x 9 over x is image f32[1,3,8,8]\n  at @",
+      {"kernel too large",
+       "conv2d: the kernel is larger than the padded image: 9 x 9 over x is image f32[1,3,8,8]\n"
+       "  at @",
        CALL { USE; conv2d(in["image"], m.kernel, {.dilation = 4}); }},
       {"pool, kernel", "avg_pool2d: the kernel is at least 1: 0 x 0\n  at @",
        CALL { USE; avg_pool2d(in["image"], 0); }},
       {"pool, stride", "max_pool2d: the stride is at least 1: 0 x 0\n  at @",
        CALL { USE; max_pool2d(in["image"], 2, {.stride = 0}); }},
-      {"pool, padding", "max_pool2d: the padding is at most half of the kernel: 2 x 2 for 2 x 2\n  at @",
+      {"pool, padding",
+       "max_pool2d: the padding is at most half of the kernel: 2 x 2 for 2 x 2\n  at @",
        CALL { USE; max_pool2d(in["image"], 2, {.stride = {}, .padding = 2}); }},
       {"pool, negative padding", "max_pool2d: the padding is at least 0: 0 x -1\n  at @",
        CALL { USE; max_pool2d(in["image"], 2, {.stride = {}, .padding = {0, -1}}); }},
-      {"pool too large", "avg_pool2d: the kernel is larger than the padded image: 9 x 9 over x is image f32[1,3,8,8]\n  at @",
+      {"pool too large",
+       "avg_pool2d: the kernel is larger than the padded image: 9 x 9 over x is image "
+       "f32[1,3,8,8]\n  at @",
        CALL { USE; avg_pool2d(in["image"], 9); }},
       {"upsample", "nearest_upsample2d: the scale is at least 1: 2 x 0\n  at @",
        CALL { USE; nearest_upsample2d(in["image"], {2, 0}); }},
@@ -457,26 +533,34 @@ TEST(OpErrors, Convolution) {
 TEST(OpErrors, LayersNameTheirModule) {
   expect_op_errors({
       {"Linear",
-       "matmul (in Linear): inner sizes differ: a is y f32[4,5], b is l1.W f32[3,4] (5 against 3)\n  in l1, at @",
+       "matmul (in Linear): inner sizes differ: a is y f32[4,5], b is l1.W f32[3,4] (5 against 3)\n"
+       "  in l1, at @",
        CALL { USE; m.l1(in["y"]); }},
-      {"Linear of integers", "matmul (in Linear): needs f32: a is n i32[2,3]\n  hint: cast(a, tg::f32)?   in l1, at @",
+      {"Linear of integers",
+       "matmul (in Linear): needs f32: a is n i32[2,3]\n  hint: cast(a, tg::f32)?   in l1, at @",
        CALL { USE; m.l1(in["n"]); }},
       {"nested",
-       "matmul (in Linear): inner sizes differ: a is y f32[4,5], b is blocks.0.proj.W f32[3,4] (5 against 3)\n"
+       "matmul (in Linear): inner sizes differ: a is y f32[4,5], b is blocks.0.proj.W f32[3,4] (5 "
+       "against 3)\n"
        "  in blocks.0.proj, at @",
        CALL { USE; m.blocks[0].proj(in["y"]); }},
       {"LayerNorm",
-       "layer_norm: gain and bias have the size of the last axis: x is f32[2,3], gain or bias is norm.g f32[4]\n"
+       "layer_norm: gain and bias have the size of the last axis: x is f32[2,3], gain or bias is "
+       "norm.g f32[4]\n"
        "  in norm, at @",
        CALL { USE; m.norm(in["x"]); }},
-      {"Embedding", "embedding (in Embedding): ids are i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   in emb, at @",
+      {"Embedding",
+       "embedding (in Embedding): ids are i32: ids is f32[2,3]\n"
+       "  hint: cast(ids, tg::i32)?   in emb, at @",
        CALL { USE; m.emb(in["x"]); }},
       {"Conv2d",
-       "conv2d (in Conv2d): channels differ: x is f32[1,2,8,8], w is conv.W f32[2,3,3,3], groups is 1 (2 against 3)\n"
+       "conv2d (in Conv2d): channels differ: x is f32[1,2,8,8], w is conv.W f32[2,3,3,3], groups "
+       "is 1 (2 against 3)\n"
        "  in conv, at @",
        CALL { USE; m.conv(narrow(in["image"], 1, 0, 2)); }},
       {"SelfAttention",
-       "matmul (in SelfAttention): inner sizes differ: a is cube f32[2,3,4], b is blocks.0.attn.q.W f32[6,6] (4 against 6)\n"
+       "matmul (in SelfAttention): inner sizes differ: a is cube f32[2,3,4], b is "
+       "blocks.0.attn.q.W f32[6,6] (4 against 6)\n"
        "  in blocks.0.attn.q, at @",
        CALL { USE; m.blocks[0].attn(in["cube"]); }},
       {"Transformer", "Transformer: needs tokens [B, T]: tokens is ids i32[4]\n  at @",
@@ -484,7 +568,8 @@ TEST(OpErrors, LayersNameTheirModule) {
       {"Transformer, context", "Transformer: 5 tokens are longer than the context of 4\n  at @",
        CALL { USE; m.lm(zeros({1, 5}, i32)); }},
       {"Transformer, real tokens",
-       "embedding (in Transformer): ids are i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   in lm, at @",
+       "embedding (in Transformer): ids are i32: ids is f32[2,3]\n"
+       "  hint: cast(ids, tg::i32)?   in lm, at @",
        CALL { USE; m.lm(in["x"]); }},
   });
 }
@@ -492,38 +577,48 @@ TEST(OpErrors, LayersNameTheirModule) {
 TEST(OpErrors, LayersCheckTheirNumbers) {
   expect_errors({
       {"heads", "SelfAttention: 3 heads do not divide the width 4", 0, [] { SelfAttention(4, 3); }},
-      {"no heads", "SelfAttention: 0 heads do not divide the width 4", 0, [] { SelfAttention(4, 0); }},
-      {"negative heads", "SelfAttention: -2 heads do not divide the width 4", 0, [] { SelfAttention(4, -2); }},
-      {"groups", "SelfAttention: 2 groups do not divide 3 heads", 0, [] { SelfAttention(6, 3, 2); }},
-      {"negative groups", "SelfAttention: -1 groups do not divide 2 heads", 0, [] { SelfAttention(4, 2, -1); }},
-      {"transformer", "SelfAttention: 0 heads do not divide the width 128", 0, [] { Transformer({.heads = 0}); }},
+      {"no heads",
+       "SelfAttention: 0 heads do not divide the width 4", 0, [] { SelfAttention(4, 0); }},
+      {"negative heads",
+       "SelfAttention: -2 heads do not divide the width 4", 0, [] { SelfAttention(4, -2); }},
+      {"groups",
+       "SelfAttention: 2 groups do not divide 3 heads", 0, [] { SelfAttention(6, 3, 2); }},
+      {"negative groups",
+       "SelfAttention: -1 groups do not divide 2 heads", 0, [] { SelfAttention(4, 2, -1); }},
+      {"transformer",
+       "SelfAttention: 0 heads do not divide the width 128", 0, [] { Transformer({.heads = 0}); }},
       {"width", "shape: sizes are not negative: -3 after [2]", 0, [] { Linear(2, -3); }},
   });
 }
 
 TEST(OpErrors, OutsideATrace) {
-  const std::string hint = "hint: ops work inside the function given to compile(), compile_forward() or attach()   at @";
+  const std::string hint =
+      "hint: ops work inside the function given to compile(), compile_forward() or attach()   at @";
   expect_errors({
       {"builder", "zeros: called outside a trace\n  " + hint, __LINE__, [] { zeros({2}); }},
       {"operator", "add: called outside a trace\n  " + hint, __LINE__, [] { Tensor{} + 1; }},
-      {"composite", "softmax: called outside a trace\n  " + hint, __LINE__, [] { softmax(Tensor{}); }},
-      {"layer", "Linear: called outside a trace\n  " + hint, __LINE__, [] { Linear(2, 3)(Tensor{}); }},
+      {"composite",
+       "softmax: called outside a trace\n  " + hint, __LINE__, [] { softmax(Tensor{}); }},
+      {"layer",
+       "Linear: called outside a trace\n  " + hint, __LINE__, [] { Linear(2, 3)(Tensor{}); }},
   });
 }
 
 TEST(OpErrors, TensorsLiveInTheirOwnTrace) {
   Tensor kept;
-  compile_forward(Model{}, {.inputs = kInputs, .threads = 1}, [&](const Model&, const Inputs& in) { return kept = in["y"]; });
-  const std::string hint = "hint: a Tensor lives only while the function that made it is being traced   at @";
+  trace([&](const Model&, const Inputs& in) { return kept = in["y"]; });
+  const std::string hint =
+      "hint: a Tensor lives only while the function that made it is being traced   at @";
   expect_op_errors({
       {"kept", "exp: an operand belongs to another trace: f32[4,5]\n  " + hint,
        __LINE__, [&](const Model&, const Inputs&) { exp(kept); }},
       {"kept on the right", "mul: an operand belongs to another trace: f32[4,5]\n  " + hint,
        __LINE__, [&](const Model&, const Inputs&) { 2 * kept; }},
-      {"of the trace around this one", "exp: an operand belongs to another trace: f32[2,3]\n  " + hint,
+      {"of the trace around this one",
+       "exp: an operand belongs to another trace: f32[2,3]\n  " + hint,
        __LINE__ + 3, [](const Model&, const Inputs& in) {
          const Tensor outer = in["x"];
-         compile_forward(Model{}, {.inputs = kInputs, .threads = 1}, [&](const Model&, const Inputs&) {
+         trace([&](const Model&, const Inputs&) {
            return exp(outer);
          });
        }},
@@ -531,15 +626,15 @@ TEST(OpErrors, TensorsLiveInTheirOwnTrace) {
   expect_errors({
       {"kept, outside",
        "exp: called outside a trace\n"
-       "  hint: ops work inside the function given to compile(), compile_forward() or attach()   at @",
+       "  hint: ops work inside the function given to compile(), compile_forward() or attach()   "
+       "at @",
        __LINE__, [&] { exp(kept); }},
   });
 }
 
 TEST(OpErrors, ATraceInsideATraceIsFine) {
-  auto outer = compile_forward(Model{}, {.inputs = kInputs, .threads = 1}, [](const Model&, const Inputs& in) {
-    auto inner = compile_forward(Model{}, {.inputs = kInputs, .threads = 1},
-                                 [](const Model&, const Inputs& own) { return own["s"] + 1; });
+  auto outer = trace([](const Model&, const Inputs& in) {
+    auto inner = trace([](const Model&, const Inputs& own) { return own["s"] + 1; });
     return in["s"] + 2;
   });
   Feed feed;
@@ -556,9 +651,9 @@ TEST(OpErrors, ATraceInsideATraceIsFine) {
 // An error leaves nothing behind: the next trace on this thread starts clean.
 TEST(OpErrors, ATraceAfterAFailedOneIsFine) {
   text_of([] {
-    compile_forward(Model{}, {.inputs = kInputs, .threads = 1}, [](const Model& m, const Inputs& in) { return m.l1(in["y"]); });
+    trace([](const Model& m, const Inputs& in) { return m.l1(in["y"]); });
   });
-  compile_forward(Model{}, {.inputs = kInputs, .threads = 1}, [](const Model& m, const Inputs& in) { return m.l1(in["x"]); });
+  trace([](const Model& m, const Inputs& in) { return m.l1(in["x"]); });
   EXPECT_NE(text_of([] { zeros({1}); }).find("called outside a trace"), std::string::npos);
 }
 

@@ -14,7 +14,8 @@ struct Tiny {
   Param tied = l1.W.shared();
 };
 
-const std::vector<InputSpec> kInputs = {{"x", {4, 2}}, {"ids", {4}, i32}, {"mask", {4}, boolean}, {"scale", {}}};
+const std::vector<InputSpec> kInputs = {
+    {"x", {4, 2}}, {"ids", {4}, i32}, {"mask", {4}, boolean}, {"scale", {}}};
 
 Outputs loss_of(const Tiny& m, const Inputs& in) {
   const Tensor h = capture("h", m.l1(in["x"]) * cast(unsqueeze(in["mask"], 1), f32));
@@ -52,7 +53,8 @@ Training<Tiny> trained(int steps = 3) {
 
 // As expect_errors; and afterwards everything is as before, and the next step is the one that
 // would have come.
-void expect_harmless(Training<Tiny>& train, const std::vector<Row>& rows, const char* file = __builtin_FILE()) {
+void expect_harmless(Training<Tiny>& train, const std::vector<Row>& rows,
+                     const char* file = __builtin_FILE()) {
   auto twin = trained(static_cast<int>(train.steps()));
   const Snapshot before = snapshot(train);
   for (const Row& row : rows) {
@@ -71,40 +73,67 @@ TEST(RunErrors, Feed) {
   const Array twos({4}, Ints{0, 1, 2, 1}), turned({2, 4}, std::vector<float>(8));
   Feed twice = good();
   twice.set("x", kX);
-  expect_harmless(train, {
-      {"unknown", "input: there is no input 'iids': the inputs are x, ids, mask, scale\n  hint: 'ids'?", 0,
-       feeding(with("iids", kIds))},
-      {"unknown and far", "input: there is no input 'attention_mask': the inputs are x, ids, mask, scale", 0,
-       feeding(with("attention_mask", kIds))},
-      {"missing", "input: 'ids' is missing: it is i32[4]\n  hint: feed it, or set_input() once", 0,
-       feeding({{"x", kX}, {"mask", kMask}, {"scale", 1.0f}})},
-      {"nothing", "input: 'x' is missing: it is f32[4,2]\n  hint: feed it, or set_input() once", 0, feeding({})},
-      {"size", "input: 'x' is f32[4,2] and needs 8 values, 7 were fed", 0, feeding(with("x", seven))},
-      {"a number for many", "input: 'x' is f32[4,2] and needs 8 values, 1 were fed", 0, feeding(with("x", 1.0f))},
-      {"many for a number", "input: 'scale' is f32[] and needs 1 values, 8 were fed", 0, feeding(with("scale", kX))},
-      {"integers", "input: 'x' is f32[4,2], i32 values were fed", 0, feeding(with("x", eight))},
-      {"an integer", "input: 'scale' is f32[], i32 values were fed", 0, feeding(with("scale", 1))},
-      {"reals for integers", "input: 'ids' is i32[4], f32 values were fed", 0, feeding(with("ids", kX))},
-      {"reals for bools", "input: 'mask' is bool[4], f32 values were fed", 0, feeding(with("mask", kX))},
-      {"not a bool", "input: 'mask' is bool and takes 0 and 1: 2 was fed", 0, feeding(with("mask", twos))},
-      {"shape", "input: 'x' is f32[4,2], an array of shape [2,4] was fed", 0, feeding(with("x", turned))},
-      {"twice", "input: 'x' is fed twice", 0, feeding(twice)},
-      {"held, unknown", "input: there is no input 'X': the inputs are x, ids, mask, scale\n  hint: 'x'?", 0,
-       [&] { train.set_input("X", kX); }},
-      {"held, size", "input: 'x' is f32[4,2] and needs 8 values, 7 were fed", 0, [&] { train.set_input("x", seven); }},
-      {"held, type", "input: 'ids' is i32[4], f32 values were fed", 0, [&] { train.set_input("ids", kX); }},
-  });
+  expect_harmless(
+      train,
+      {
+          {"unknown",
+           "input: there is no input 'iids': the inputs are x, ids, mask, scale\n  hint: 'ids'?", 0,
+           feeding(with("iids", kIds))},
+          {"unknown and far",
+           "input: there is no input 'attention_mask': the inputs are x, ids, mask, scale", 0,
+           feeding(with("attention_mask", kIds))},
+          {"missing", "input: 'ids' is missing: it is i32[4]\n  hint: feed it, or set_input() once",
+           0, feeding({{"x", kX}, {"mask", kMask}, {"scale", 1.0f}})},
+          {"nothing",
+           "input: 'x' is missing: it is f32[4,2]\n"
+           "  hint: feed it, or set_input() once",
+           0, feeding({})},
+          {"size", "input: 'x' is f32[4,2] and needs 8 values, 7 were fed", 0,
+           feeding(with("x", seven))},
+          {"a number for many", "input: 'x' is f32[4,2] and needs 8 values, 1 were fed", 0,
+           feeding(with("x", 1.0f))},
+          {"many for a number", "input: 'scale' is f32[] and needs 1 values, 8 were fed", 0,
+           feeding(with("scale", kX))},
+          {"integers", "input: 'x' is f32[4,2], i32 values were fed", 0, feeding(with("x", eight))},
+          {"an integer", "input: 'scale' is f32[], i32 values were fed", 0,
+           feeding(with("scale", 1))},
+          {"reals for integers", "input: 'ids' is i32[4], f32 values were fed", 0,
+           feeding(with("ids", kX))},
+          {"reals for bools", "input: 'mask' is bool[4], f32 values were fed", 0,
+           feeding(with("mask", kX))},
+          {"not a bool", "input: 'mask' is bool and takes 0 and 1: 2 was fed", 0,
+           feeding(with("mask", twos))},
+          {"shape", "input: 'x' is f32[4,2], an array of shape [2,4] was fed", 0,
+           feeding(with("x", turned))},
+          {"twice", "input: 'x' is fed twice", 0, feeding(twice)},
+          {"held, unknown",
+           "input: there is no input 'X': the inputs are x, ids, mask, scale\n  hint: 'x'?", 0,
+           [&] { train.set_input("X", kX); }},
+          {"held, size", "input: 'x' is f32[4,2] and needs 8 values, 7 were fed", 0,
+           [&] { train.set_input("x", seven); }},
+          {"held, type", "input: 'ids' is i32[4], f32 values were fed", 0,
+           [&] { train.set_input("ids", kX); }},
+      });
 }
 
 TEST(RunErrors, FeedOfAForwardPass) {
   auto train = trained();
   auto infer = train.attach({.inputs = {{"x", {1, 2}}}}, only_y);
   expect_harmless(train, {
-      {"size", "input: 'x' is f32[1,2] and needs 2 values, 8 were fed", 0, [&] { infer.run({{"x", kX}}); }},
-      {"an input of the other graph", "input: there is no input 'ids': the inputs are x", 0,
-       [&] { infer.run({{"x", std::vector<float>(2)}, {"ids", kIds}}); }},
-      {"missing", "input: 'x' is missing: it is f32[1,2]\n  hint: feed it, or set_input() once", 0, [&] { infer.run(); }},
-  });
+                             {"size", "input: 'x' is f32[1,2] and needs 2 values, 8 were fed", 0,
+                              [&] {
+                                infer.run({{"x", kX}});
+                              }},
+                             {"an input of the other graph",
+                              "input: there is no input 'ids': the inputs are x", 0,
+                              [&] {
+                                infer.run({{"x", std::vector<float>(2)}, {"ids", kIds}});
+                              }},
+                             {"missing",
+                              "input: 'x' is missing: it is f32[1,2]\n"
+                              "  hint: feed it, or set_input() once",
+                              0, [&] { infer.run(); }},
+                         });
 }
 
 TEST(RunErrors, Upload) {
@@ -123,24 +152,39 @@ TEST(RunErrors, Upload) {
   const auto uploading = [&](const NamedArrays& values, Upload mode = Upload::strict) {
     return [&train, values, mode] { train.upload(values, mode); };
   };
-  expect_harmless(train, {
-      {"unknown", "upload: there is no parameter 'l1.w'\n  hint: 'l1.W'?", 0, uploading(changed("l1.w", w))},
-      {"unknown and far", "upload: there is no parameter 'encoder.weight'\n  hint: one of l1.W, l1.b, l2.W, l2.b", 0,
-       uploading(changed("encoder.weight", w))},
-      {"unknown, partial", "upload: there is no parameter 'l1.w'\n  hint: 'l1.W'?", 0,
-       uploading({{"l1.W", w}, {"l1.w", w}}, Upload::partial)},
-      {"tied", "upload: there is no parameter 'tied'\n  hint: it is tied to 'l1.W'", 0, uploading(changed("tied", w))},
-      {"missing", "upload: missing: l1.b, l2.W\n  hint: Upload::partial takes some of the parameters", 0, uploading(without)},
-      {"nothing", "upload: missing: l1.W, l1.b, l2.W, l2.b\n  hint: Upload::partial takes some of the parameters", 0,
-       uploading({})},
-      {"shape", "upload: 'l2.b' is f32[1], the array is f32[3]", 0, uploading(changed("l2.b", b))},
-      {"shape of the same size", "upload: 'l1.W' is f32[2,3], the array is f32[3,2]", 0,
-       uploading(changed("l1.W", Array({3, 2}, std::vector<float>(6))))},
-      {"shape, partial", "upload: 'l2.b' is f32[1], the array is f32[3]", 0,
-       uploading({{"l1.W", w}, {"l2.b", b}}, Upload::partial)},
-      {"type", "upload: 'l1.b' is f32[3], the array is i32[3]", 0, uploading(changed("l1.b", Array({3}, Ints{1, 2, 3})))},
-      {"empty array", "upload: 'l1.b' is f32[3], the array is f32[]", 0, uploading(changed("l1.b", Array()))},
-  });
+  expect_harmless(
+      train,
+      {
+          {"unknown", "upload: there is no parameter 'l1.w'\n  hint: 'l1.W'?", 0,
+           uploading(changed("l1.w", w))},
+          {"unknown and far",
+           "upload: there is no parameter 'encoder.weight'\n  hint: one of l1.W, l1.b, l2.W, l2.b",
+           0, uploading(changed("encoder.weight", w))},
+          {"unknown, partial", "upload: there is no parameter 'l1.w'\n  hint: 'l1.W'?", 0,
+           uploading({{"l1.W", w}, {"l1.w", w}}, Upload::partial)},
+          {"tied",
+           "upload: there is no parameter 'tied'\n"
+           "  hint: it is tied to 'l1.W'",
+           0, uploading(changed("tied", w))},
+          {"missing",
+           "upload: missing: l1.b, l2.W\n  hint: Upload::partial takes some of the "
+           "parameters",
+           0, uploading(without)},
+          {"nothing",
+           "upload: missing: l1.W, l1.b, l2.W, l2.b\n"
+           "  hint: Upload::partial takes some of the parameters",
+           0, uploading({})},
+          {"shape", "upload: 'l2.b' is f32[1], the array is f32[3]", 0,
+           uploading(changed("l2.b", b))},
+          {"shape of the same size", "upload: 'l1.W' is f32[2,3], the array is f32[3,2]", 0,
+           uploading(changed("l1.W", Array({3, 2}, std::vector<float>(6))))},
+          {"shape, partial", "upload: 'l2.b' is f32[1], the array is f32[3]", 0,
+           uploading({{"l1.W", w}, {"l2.b", b}}, Upload::partial)},
+          {"type", "upload: 'l1.b' is f32[3], the array is i32[3]", 0,
+           uploading(changed("l1.b", Array({3}, Ints{1, 2, 3})))},
+          {"empty array", "upload: 'l1.b' is f32[3], the array is f32[]", 0,
+           uploading(changed("l1.b", Array()))},
+      });
 }
 
 TEST(RunErrors, OptimizerState) {
@@ -156,25 +200,33 @@ TEST(RunErrors, OptimizerState) {
   };
   NamedArrays without = all;
   without.erase("m:l1.W");
-  const auto uploading = [&](const NamedArrays& values) { return [&train, values] { train.upload_optimizer_state(values); }; };
-  expect_harmless(train, {
-      {"missing", "upload_optimizer_state: missing: m:l1.W", 0, uploading(without)},
-      {"unknown", "upload_optimizer_state: there is no state 'momentum:l1.W'", 0,
-       uploading(changed("momentum:l1.W", Array({2, 3}, std::vector<float>(6))))},
-      {"shape", "upload_optimizer_state: 'v:l1.b' is f32[3], the array is f32[1]", 0,
-       uploading(changed("v:l1.b", Array({1}, std::vector<float>(1))))},
-      {"type", "upload_optimizer_state: 'step' is i32[], the array is f32[]", 0, uploading(changed("step", Array()))},
-      {"negative step", "upload_optimizer_state: 'step' counts steps and is not negative: -1", 0,
-       uploading(changed("step", Array({}, Ints{-1})))},
-  });
+  const auto uploading = [&](const NamedArrays& values) {
+    return [&train, values] { train.upload_optimizer_state(values); };
+  };
+  expect_harmless(
+      train,
+      {
+          {"missing", "upload_optimizer_state: missing: m:l1.W", 0, uploading(without)},
+          {"unknown", "upload_optimizer_state: there is no state 'momentum:l1.W'", 0,
+           uploading(changed("momentum:l1.W", Array({2, 3}, std::vector<float>(6))))},
+          {"shape", "upload_optimizer_state: 'v:l1.b' is f32[3], the array is f32[1]", 0,
+           uploading(changed("v:l1.b", Array({1}, std::vector<float>(1))))},
+          {"type", "upload_optimizer_state: 'step' is i32[], the array is f32[]", 0,
+           uploading(changed("step", Array()))},
+          {"negative step", "upload_optimizer_state: 'step' counts steps and is not negative: -1",
+           0, uploading(changed("step", Array({}, Ints{-1})))},
+      });
 }
 
 TEST(RunErrors, Rates) {
   auto train = trained();
   const double rate = train.lr();
   std::vector<Row> rows;
-  for (const auto& [value, text] : {std::pair{-0.5, "-0.5"}, std::pair{std::nan(""), "nan"}, std::pair{1e300, "1e+300"}})
-    rows.push_back({text, std::string("step: the learning rate of update 4 is ") + text + "\n  hint: rates are finite and not negative",
+  for (const auto& [value, text] :
+       {std::pair{-0.5, "-0.5"}, std::pair{std::nan(""), "nan"}, std::pair{1e300, "1e+300"}})
+    rows.push_back({text,
+                    std::string("step: the learning rate of update 4 is ") + text +
+                        "\n  hint: rates are finite and not negative",
                     0, [&train, rate, v = value] {
                       train.set_lr(v);
                       try {
@@ -191,27 +243,45 @@ TEST(RunErrors, Results) {
   auto train = trained();
   auto infer = train.attach({.inputs = {{"x", {4, 2}}}}, only_y);
   auto unclipped = compile(Tiny{}, {.inputs = kInputs, .threads = 1}, loss_of);
-  const Result step = train.step(good()), run = infer.run({{"x", kX}}), plain = unclipped.step(good());
-  const Result captured = train.step(good(), {.captures = true}), none = infer.run({{"x", kX}}, {.captures = true});
+  const Result step = train.step(good()), run = infer.run({{"x", kX}}),
+               plain = unclipped.step(good());
+  const Result captured = train.step(good(), {.captures = true}),
+               none = infer.run({{"x", kX}}, {.captures = true});
   expect_errors({
-      {"loss of a run", "loss: this was a run without a loss\n  hint: output()", 0, [&] { run.loss(); }},
-      {"several outputs", "output: there are several outputs: ids, loss, y\n  hint: result[\"ids\"]", 0, [&] { step.output(); }},
-      {"unknown output", "output: there is no output 'z': the outputs are ids, loss, y", 0, [&] { step["z"]; }},
-      {"output of a run", "output: there is no output 'y': the outputs are out", 0, [&] { run["y"]; }},
+      {"loss of a run", "loss: this was a run without a loss\n  hint: output()", 0,
+       [&] { run.loss(); }},
+      {"several outputs",
+       "output: there are several outputs: ids, loss, y\n"
+       "  hint: result[\"ids\"]",
+       0, [&] { step.output(); }},
+      {"unknown output", "output: there is no output 'z': the outputs are ids, loss, y", 0,
+       [&] { step["z"]; }},
+      {"output of a run", "output: there is no output 'y': the outputs are out", 0,
+       [&] { run["y"]; }},
       {"captures not asked for",
-       "captures: they were not asked for\n  hint: step(feed, {.captures = true}) or run(feed, {.captures = true})", 0,
-       [&] { step.captures(); }},
+       "captures: they were not asked for\n"
+       "  hint: step(feed, {.captures = true}) or run(feed, {.captures = true})",
+       0, [&] { step.captures(); }},
       {"capture not asked for",
-       "captures: they were not asked for\n  hint: step(feed, {.captures = true}) or run(feed, {.captures = true})", 0,
-       [&] { step.capture("h"); }},
-      {"unknown capture", "capture: there is no capture 'g': the captures are h", 0, [&] { captured.capture("g"); }},
-      {"no captures", "capture: there is no capture 'h': the captures are none", 0, [&] { none.capture("h"); }},
-      {"norm", "grad_norm: the norm of the gradients is only known to steps that clip it\n  hint: .clip_grad_norm", 0,
-       [&] { plain.grad_norm(); }},
-      {"stage", "show: there is no stage 'emit': the stages are trace, differentiate, update, simplify, fuse, plan, lower", 0,
-       [&] { train.show("emit"); }},
-      {"stage of a forward pass", "show: a forward program has no stage 'differentiate'", 0, [&] { infer.show("differentiate"); }},
-      {"update of a forward pass", "show: a forward program has no stage 'update'", 0, [&] { infer.show("update"); }},
+       "captures: they were not asked for\n"
+       "  hint: step(feed, {.captures = true}) or run(feed, {.captures = true})",
+       0, [&] { step.capture("h"); }},
+      {"unknown capture", "capture: there is no capture 'g': the captures are h", 0,
+       [&] { captured.capture("g"); }},
+      {"no captures", "capture: there is no capture 'h': the captures are none", 0,
+       [&] { none.capture("h"); }},
+      {"norm",
+       "grad_norm: the norm of the gradients is only known to steps that clip it\n"
+       "  hint: .clip_grad_norm",
+       0, [&] { plain.grad_norm(); }},
+      {"stage",
+       "show: there is no stage 'emit': the stages are trace, differentiate, update, simplify, "
+       "fuse, plan, lower",
+       0, [&] { train.show("emit"); }},
+      {"stage of a forward pass", "show: a forward program has no stage 'differentiate'", 0,
+       [&] { infer.show("differentiate"); }},
+      {"update of a forward pass", "show: a forward program has no stage 'update'", 0,
+       [&] { infer.show("update"); }},
   });
 }
 
@@ -223,7 +293,10 @@ TEST(RunErrors, MovedPrograms) {
   const auto same = [](const Tiny&, const Inputs& in) { return in["x"]; };
   std::vector<Row> rows;
   const auto moved = [&](const char* name, std::function<void()> call) {
-    rows.push_back({name, std::string(name).substr(0, std::string(name).find(' ')) + ": this program was moved from", 0, std::move(call)});
+    rows.push_back(
+        {name,
+         std::string(name).substr(0, std::string(name).find(' ')) + ": this program was moved from",
+         0, std::move(call)});
   };
   moved("step", [&] { train.step(good()); });
   moved("gradients", [&] { train.gradients(); });
@@ -277,15 +350,29 @@ TEST(RunErrors, MovedResults) {
 
 TEST(RunErrors, Arrays) {
   expect_errors({
-      {"size", "Array: the shape [2,3] has 6 elements, 5 were given", 0, [] { Array({2, 3}, std::vector<float>(5)); }},
-      {"size of integers", "Array: the shape [2] has 2 elements, 3 were given", 0, [] { Array({2}, Ints{1, 2, 3}); }},
+      {"size", "Array: the shape [2,3] has 6 elements, 5 were given", 0,
+       [] {
+         Array({2, 3}, std::vector<float>(5));
+       }},
+      {"size of integers", "Array: the shape [2] has 2 elements, 3 were given", 0,
+       [] {
+         Array({2}, Ints{1, 2, 3});
+       }},
       {"type", "Array: integers do not make an f32 array", 0, [] { Array({1}, Ints{1}, f32); }},
-      {"floats", "Array: floats() of an array of i32\n  hint: ints()", 0, 
-       [] { const Array numbers({1}, Ints{1}); numbers.floats(); }},
-      {"floats to write", "Array: floats() of an array of bool\n  hint: ints()", 0, [] { Array({1}, Ints{1}, boolean).floats(); }},
+      {"floats", "Array: floats() of an array of i32\n  hint: ints()", 0,
+       [] {
+         const Array numbers({1}, Ints{1});
+         numbers.floats();
+       }},
+      {"floats to write", "Array: floats() of an array of bool\n  hint: ints()", 0,
+       [] { Array({1}, Ints{1}, boolean).floats(); }},
       {"ints", "Array: ints() of an array of f32\n  hint: floats()", 0, [] { Array().ints(); }},
-      {"item", "Array: item() of an array of 3 elements: [3]", 0, [] { Array({3}, Ints{1, 2, 3}).item(); }},
-      {"item of none", "Array: item() of an array of 0 elements: [0]", 0, [] { Array({0}, std::vector<float>{}).item(); }},
+      {"item", "Array: item() of an array of 3 elements: [3]", 0,
+       [] {
+         Array({3}, Ints{1, 2, 3}).item();
+       }},
+      {"item of none", "Array: item() of an array of 0 elements: [0]", 0,
+       [] { Array({0}, std::vector<float>{}).item(); }},
   });
   EXPECT_EQ(Array().item(), 0);
   EXPECT_EQ(Array().floats().size(), 1u);

@@ -19,7 +19,8 @@ struct Snapshot {
 inline Snapshot snapshot(const TrainingHandle& train) {
   Snapshot out{train.fingerprint(), {}};
   for (const auto& [name, array] : train.optimizer_state()) {
-    const auto bytes = array.dtype() == f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints());
+    const auto bytes =
+        array.dtype() == f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints());
     out.state[name].assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   return out;

@@ -11,7 +11,8 @@ struct One {
 };
 
 Floats start_of(const Shape& shape, const Init& init, std::uint32_t seed = 0) {
-  auto run = compile_forward(One{Param(shape, init)}, {.seed = seed, .threads = 1}, [](const One& m, const Inputs&) { return neg(m.w); });
+  auto run = compile_forward(One{Param(shape, init)}, {.seed = seed, .threads = 1},
+                             [](const One& m, const Inputs&) { return neg(m.w); });
   const Array w = run.download().at("w");
   return {w.floats().begin(), w.floats().end()};
 }
@@ -100,10 +101,13 @@ TEST(Init, DependsOnSeedAndNameAlone) {
     Embedding words{5, 3};
     Linear l1{4, 4};
   };
-  auto before = compile_forward(Before{}, {.threads = 1}, [](const Before& m, const Inputs&) { return neg(m.l1.W); });
-  auto after = compile_forward(After{}, {.threads = 1}, [](const After& m, const Inputs&) { return neg(m.l1.W); });
+  auto before = compile_forward(Before{}, {.threads = 1},
+                                [](const Before& m, const Inputs&) { return neg(m.l1.W); });
+  auto after = compile_forward(After{}, {.threads = 1},
+                               [](const After& m, const Inputs&) { return neg(m.l1.W); });
   const NamedArrays old = before.download(), now = after.download();
-  for (const auto& [name, array] : old) expect_near(now.at(name).floats(), doubles(array.floats()), 0);
+  for (const auto& [name, array] : old)
+    expect_near(now.at(name).floats(), doubles(array.floats()), 0);
   EXPECT_NE(doubles(old.at("l1.W").floats()), doubles(old.at("l2.W").floats()));
   EXPECT_NE(doubles(old.at("l1.b").floats()), doubles(old.at("l2.b").floats()));
 }
@@ -120,8 +124,12 @@ TEST(Init, DefaultsOfTheLayers) {
     SelfAttention attention{64, 4};
     Transformer lm{{.vocab = 100, .dim = 64, .context = 50, .layers = 1, .heads = 4}};
   };
-  const Weights w{compile_forward(Model{}, {.threads = 1}, [](const Model& m, const Inputs&) { return neg(m.norm.g); }).download()};
-  const auto floats = [&](const char* name) { return Floats(w.arrays.at(name).floats().begin(), w.arrays.at(name).floats().end()); };
+  const Weights w{compile_forward(Model{}, {.threads = 1}, [](const Model& m, const Inputs&) {
+                    return neg(m.norm.g);
+                  }).download()};
+  const auto floats = [&](const char* name) {
+    return Floats(w.arrays.at(name).floats().begin(), w.arrays.at(name).floats().end());
+  };
   expect_uniform(floats("linear.W"), -1.0 / 8, 1.0 / 8);
   const Moments bias = moments(floats("linear.b"));
   EXPECT_LE(std::max(bias.high, -bias.low), 1.0 / 8);
@@ -151,14 +159,18 @@ TEST(Decay, Flags) {
     FeedForward mlp{2, 2, Activation::relu};
     TransformerBlock block{2, 1, Activation::relu};
     Transformer lm{{.vocab = 4, .dim = 2, .context = 2, .layers = 1, .heads = 1}};
-    Param scalar{{}, init::zeros()}, vector{{2}, init::zeros()}, matrix{{2, 2}, init::zeros()}, cube{{2, 2, 2}, init::zeros()};
-    Param forced = Param({2}, init::zeros()).decay(true), spared = Param({2, 2}, init::zeros()).decay(false);
+    Param scalar{{}, init::zeros()}, vector{{2}, init::zeros()}, matrix{{2, 2}, init::zeros()},
+        cube{{2, 2, 2}, init::zeros()};
+    Param forced = Param({2}, init::zeros()).decay(true),
+          spared = Param({2, 2}, init::zeros()).decay(false);
   };
-  auto run = compile_forward(Model{}, {.threads = 1}, [](const Model& m, const Inputs&) { return neg(m.scalar); });
+  auto run = compile_forward(Model{}, {.threads = 1},
+                             [](const Model& m, const Inputs&) { return neg(m.scalar); });
   int on = 0, off = 0;
   for (const ParamInfo& info : run.parameters()) {
     const std::string last = info.name.substr(info.name.rfind('.') + 1);
-    const bool expected = last == "W" || last == "tok_emb" || last == "pos_emb" || last == "matrix" || last == "cube" || last == "forced";
+    const bool expected = last == "W" || last == "tok_emb" || last == "pos_emb" ||
+                          last == "matrix" || last == "cube" || last == "forced";
     EXPECT_EQ(info.decay, expected) << info.name;
     (info.decay ? on : off)++;
   }

@@ -7,7 +7,8 @@ namespace {
 // A layer as a model of its own, over one input.
 template <class L>
 Forward<L> forward(const L& layer, const Shape& shape, DType dtype = f32) {
-  return compile_forward(layer, {.inputs = {{"x", shape, dtype}}, .threads = 1}, [](const L& m, const Inputs& in) { return m(in["x"]); });
+  return compile_forward(layer, {.inputs = {{"x", shape, dtype}}, .threads = 1},
+                         [](const L& m, const Inputs& in) { return m(in["x"]); });
 }
 
 // Names without the dot that a layer inside a model would have before them.
@@ -39,7 +40,8 @@ TEST(Layers, LayerNorm) {
       const Weights w = inside(shuffle(run), "n");
       Floats x = numbers(static_cast<std::size_t>(shape.count()));
       for (float& v : x) v = 3 * v + 5;
-      expect_near(run.run({{"x", x}}).output().floats(), layer_norm(w, "n", doubles(x), static_cast<double>(eps)), 1e-5);
+      expect_near(run.run({{"x", x}}).output().floats(),
+                  layer_norm(w, "n", doubles(x), static_cast<double>(eps)), 1e-5);
     }
 }
 
@@ -51,8 +53,11 @@ TEST(Layers, RMSNorm) {
     Doubles expected;
     for (std::size_t r = 0; r < 6; ++r) {
       double squares = 0;
-      for (std::size_t i = 0; i < 6; ++i) squares += std::pow(static_cast<double>(x[6 * r + i]), 2) / 6;
-      for (std::size_t i = 0; i < 6; ++i) expected.push_back(static_cast<double>(x[6 * r + i]) / std::sqrt(squares + static_cast<double>(eps)) * g[i]);
+      for (std::size_t i = 0; i < 6; ++i)
+        squares += std::pow(static_cast<double>(x[6 * r + i]), 2) / 6;
+      for (std::size_t i = 0; i < 6; ++i)
+        expected.push_back(static_cast<double>(x[6 * r + i]) /
+                           std::sqrt(squares + static_cast<double>(eps)) * g[i]);
     }
     expect_near(run.run({{"x", x}}).output().floats(), expected, 1e-6);
   }
@@ -64,7 +69,8 @@ TEST(Layers, Embedding) {
   const Ints ids = {0, 6, 3, 3, 1, 0, 5, 2};
   Doubles expected;
   for (const int id : ids)
-    for (std::size_t d = 0; d < 3; ++d) expected.push_back(table[static_cast<std::size_t>(id) * 3 + d]);
+    for (std::size_t d = 0; d < 3; ++d)
+      expected.push_back(table[static_cast<std::size_t>(id) * 3 + d]);
   const Array rows = run.run({{"x", ids}}).output();
   EXPECT_EQ(rows.shape(), (Shape{2, 4, 3}));
   expect_near(rows.floats(), expected, 0);
@@ -76,41 +82,50 @@ TEST(Layers, Conv2d) {
     Pair kernel;
     Conv2dOptions options;
   };
-  for (const Case& c : std::vector<Case>{{3, 4, 3, {}},
-                                         {3, 4, {2, 3}, {.stride = {2, 1}, .padding = {1, 2}}},
-                                         {4, 6, 3, {.padding = 1, .groups = 2}},
-                                         {4, 4, 3, {.stride = 2, .padding = 2, .dilation = 2, .groups = 4}},
-                                         {2, 3, 1, {}}})
+  for (const Case& c :
+       std::vector<Case>{{3, 4, 3, {}},
+                         {3, 4, {2, 3}, {.stride = {2, 1}, .padding = {1, 2}}},
+                         {4, 6, 3, {.padding = 1, .groups = 2}},
+                         {4, 4, 3, {.stride = 2, .padding = 2, .dilation = 2, .groups = 4}},
+                         {2, 3, 1, {}}})
     for (const bool bias : {true, false}) {
       const Shape shape{2, c.in, 6, 7};
       auto run = forward(Conv2d(c.in, c.out, c.kernel, c.options, bias), shape);
       const Weights w = shuffle(run);
       const Floats x = numbers(static_cast<std::size_t>(shape.count()));
       expect_near(run.run({{"x", x}}).output().floats(),
-                  conv2d(doubles(x), shape, w.at("W"), w.arrays.at("W").shape(), c.options, bias ? w.at("b") : Doubles{}), 1e-6);
+                  conv2d(doubles(x), shape, w.at("W"), w.arrays.at("W").shape(), c.options,
+                         bias ? w.at("b") : Doubles{}),
+                  1e-6);
     }
 }
 
 TEST(Layers, SelfAttention) {
-  struct Case { int heads, groups; };
+  struct Case {
+    int heads, groups;
+  };
   for (const Case& c : {Case{1, 0}, Case{4, 0}, Case{4, 4}, Case{4, 2}, Case{4, 1}}) {
     auto run = forward(SelfAttention(8, c.heads, c.groups), {2, 5, 8});
     const Weights w = inside(shuffle(run), "a");
     const std::size_t groups = static_cast<std::size_t>(c.groups ? c.groups : c.heads);
     EXPECT_EQ(w.size("a.k.W", 1), 8 / static_cast<std::size_t>(c.heads) * groups);
     const Floats x = numbers(80);
-    expect_near(run.run({{"x", x}}).output().floats(), self_attention(w, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups), 2e-6);
+    expect_near(run.run({{"x", x}}).output().floats(),
+                self_attention(w, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups),
+                2e-6);
   }
 }
 
-constexpr Activation kActivations[] = {Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::silu, Activation::tanh};
+constexpr Activation kActivations[] = {Activation::relu, Activation::gelu, Activation::gelu_tanh,
+                                       Activation::silu, Activation::tanh};
 
 TEST(Layers, FeedForward) {
   for (const Activation activation : kActivations) {
     auto run = forward(FeedForward(3, 7, activation), {4, 3});
     const Weights w = inside(shuffle(run), "f");
     const Floats x = numbers(12);
-    expect_near(run.run({{"x", x}}).output().floats(), feed_forward(w, "f", doubles(x), activation), 2e-6);
+    expect_near(run.run({{"x", x}}).output().floats(), feed_forward(w, "f", doubles(x), activation),
+                2e-6);
   }
 }
 
@@ -120,7 +135,8 @@ TEST(Layers, TransformerBlock) {
     const Weights w = inside(shuffle(run), "b");
     EXPECT_EQ(w.size("b.mlp.up.W", 1), 32u);
     const Floats x = numbers(80);
-    expect_near(run.run({{"x", x}}).output().floats(), block(w, "b", doubles(x), 2, 5, 2, activation, static_cast<double>(1e-3f)), 5e-6);
+    expect_near(run.run({{"x", x}}).output().floats(),
+                block(w, "b", doubles(x), 2, 5, 2, activation, static_cast<double>(1e-3f)), 5e-6);
   }
 }
 
@@ -134,8 +150,10 @@ TEST(TransformerLm, LogitsMatchPlainLoops) {
   const Doubles table = w.at("tok_emb"), positions = w.at("pos_emb");
   Doubles x;
   for (std::size_t r = 0; r < B * T; ++r)
-    for (std::size_t d = 0; d < D; ++d) x.push_back(table[static_cast<std::size_t>(ids[r]) * D + d] + positions[r % T * D + d]);
-  for (const char* layer : {"layers.0", "layers.1"}) x = block(w, layer, x, B, T, 2, Activation::gelu, static_cast<double>(1e-5f));
+    for (std::size_t d = 0; d < D; ++d)
+      x.push_back(table[static_cast<std::size_t>(ids[r]) * D + d] + positions[r % T * D + d]);
+  for (const char* layer : {"layers.0", "layers.1"})
+    x = block(w, layer, x, B, T, 2, Activation::gelu, static_cast<double>(1e-5f));
   x = layer_norm(w, "lnf", x, static_cast<double>(1e-5f));
   Doubles logits;
   for (std::size_t r = 0; r < B * T; ++r)
@@ -151,13 +169,18 @@ TEST(TransformerLm, LogitsMatchPlainLoops) {
 
 TEST(TransformerLm, ParameterNames) {
   std::vector<std::string> names;
-  for (const ParamInfo& info : forward(Transformer({.vocab = 5, .dim = 4, .context = 3, .layers = 1, .heads = 2}), {1, 2}, i32).parameters())
+  for (const ParamInfo& info :
+       forward(Transformer({.vocab = 5, .dim = 4, .context = 3, .layers = 1, .heads = 2}), {1, 2},
+               i32)
+           .parameters())
     names.push_back(info.name + info.shape.text());
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "tok_emb[5,4]", "pos_emb[3,4]", "layers.0.ln1.g[4]", "layers.0.ln1.b[4]", "layers.0.attn.q.W[4,4]",
-                       "layers.0.attn.k.W[4,4]", "layers.0.attn.v.W[4,4]", "layers.0.attn.o.W[4,4]", "layers.0.ln2.g[4]", "layers.0.ln2.b[4]",
-                       "layers.0.mlp.up.W[4,16]", "layers.0.mlp.up.b[16]", "layers.0.mlp.down.W[16,4]", "layers.0.mlp.down.b[4]", "lnf.g[4]",
-                       "lnf.b[4]"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{
+                "tok_emb[5,4]", "pos_emb[3,4]", "layers.0.ln1.g[4]", "layers.0.ln1.b[4]",
+                "layers.0.attn.q.W[4,4]", "layers.0.attn.k.W[4,4]", "layers.0.attn.v.W[4,4]",
+                "layers.0.attn.o.W[4,4]", "layers.0.ln2.g[4]", "layers.0.ln2.b[4]",
+                "layers.0.mlp.up.W[4,16]", "layers.0.mlp.up.b[16]", "layers.0.mlp.down.W[16,4]",
+                "layers.0.mlp.down.b[4]", "lnf.g[4]", "lnf.b[4]"}));
 }
 
 // Changing a token leaves the logits before it as they were, bit for bit.
@@ -173,10 +196,13 @@ TEST(TransformerLm, IsCausal) {
     const Array after = run.run({{"x", other}}).output();
     for (std::size_t i = 0; i < B * T * V; ++i) {
       if (i / V >= T + changed) break;
-      EXPECT_EQ(before.floats()[i], after.floats()[i]) << "position " << i / V << ", changed " << changed;
+      EXPECT_EQ(before.floats()[i], after.floats()[i])
+          << "position " << i / V << ", changed " << changed;
     }
     bool differs = false;
-    for (std::size_t v = 0; v < V; ++v) differs = differs || before.floats()[(T + changed) * V + v] != after.floats()[(T + changed) * V + v];
+    for (std::size_t v = 0; v < V; ++v)
+      differs = differs ||
+                before.floats()[(T + changed) * V + v] != after.floats()[(T + changed) * V + v];
     EXPECT_TRUE(differs) << changed;
   }
 }
@@ -188,21 +214,28 @@ TEST(TransformerLm, ShorterSequencesAgree) {
   const Ints ids = tokens(6, 11);
   const Array whole = run.run({{"x", ids}}).output();
   for (std::int64_t T = 1; T < 6; ++T) {
-    auto shorter = run.attach({.inputs = {{"x", {1, T}, i32}}}, [](const Transformer& m, const Inputs& in) { return m(in["x"]); });
-    const Array part = shorter.run({{"x", std::span(ids).first(static_cast<std::size_t>(T))}}).output();
-    expect_near(part.floats(), doubles(whole.floats().first(static_cast<std::size_t>(T) * 11)), 1e-6);
+    auto shorter = run.attach({.inputs = {{"x", {1, T}, i32}}},
+                              [](const Transformer& m, const Inputs& in) { return m(in["x"]); });
+    const Array part =
+        shorter.run({{"x", std::span(ids).first(static_cast<std::size_t>(T))}}).output();
+    expect_near(part.floats(), doubles(whole.floats().first(static_cast<std::size_t>(T) * 11)),
+                1e-6);
   }
 }
 
 TEST(TransformerLm, TheTiedHeadGetsBothGradients) {
   auto train = compile(Transformer({.vocab = 4, .dim = 4, .context = 3, .layers = 0, .heads = 1}),
                        {.inputs = {{"ids", {1, 3}, i32}, {"next", {1, 3}, i32}}, .threads = 1},
-                       [](const Transformer& m, const Inputs& in) { return cross_entropy(m(in["ids"]), in["next"]); });
+                       [](const Transformer& m, const Inputs& in) {
+                         return cross_entropy(m(in["ids"]), in["next"]);
+                       });
   train.step({{"ids", Ints{0, 1, 0}}, {"next", Ints{1, 0, 1}}});
   const Array g = train.gradients().at("tok_emb");
-  for (std::size_t row : {2u, 3u}) {  // never read as a token: its gradient comes from the head alone
+  for (std::size_t row :
+       {2u, 3u}) {  // never read as a token: its gradient comes from the head alone
     double largest = 0;
-    for (std::size_t d = 0; d < 4; ++d) largest = std::max(largest, std::abs(static_cast<double>(g.floats()[4 * row + d])));
+    for (std::size_t d = 0; d < 4; ++d)
+      largest = std::max(largest, std::abs(static_cast<double>(g.floats()[4 * row + d])));
     EXPECT_GT(largest, 1e-4) << row;
   }
 }
@@ -217,13 +250,21 @@ TEST(Losses, MaskedCrossEntropy) {
   for (std::size_t r = 0; r < 6; ++r) {
     double total = 0;
     for (std::size_t v = 0; v < 4; ++v) total += std::exp(static_cast<double>(logits[4 * r + v]));
-    if (mask[r] > 0) sum += std::log(total) - static_cast<double>(logits[4 * r + static_cast<std::size_t>(targets[r])]);
+    if (mask[r] > 0)
+      sum += std::log(total) -
+             static_cast<double>(logits[4 * r + static_cast<std::size_t>(targets[r])]);
   }
   for (const DType dtype : {f32, i32, boolean}) {
-    auto run = compile_forward(Nothing{}, {.inputs = {{"x", {2, 3, 4}}, {"t", {2, 3}, i32}, {"mask", {2, 3}, dtype}}, .threads = 1},
-                               [](const Nothing&, const Inputs& in) { return masked_cross_entropy(in["x"], in["t"], in["mask"]); });
+    auto run = compile_forward(
+        Nothing{},
+        {.inputs = {{"x", {2, 3, 4}}, {"t", {2, 3}, i32}, {"mask", {2, 3}, dtype}}, .threads = 1},
+        [](const Nothing&, const Inputs& in) {
+          return masked_cross_entropy(in["x"], in["t"], in["mask"]);
+        });
     const FeedValue fed = dtype == f32 ? FeedValue(mask) : FeedValue(flags);
-    EXPECT_NEAR(run.run({{"x", logits}, {"t", targets}, {"mask", fed}}).output().item(), sum / 3, 1e-6) << tensorgrad::name(dtype);
+    EXPECT_NEAR(run.run({{"x", logits}, {"t", targets}, {"mask", fed}}).output().item(), sum / 3,
+                1e-6)
+        << tensorgrad::name(dtype);
   }
 }
 

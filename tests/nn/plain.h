@@ -28,7 +28,8 @@ inline Floats numbers(std::size_t count, std::uint32_t seed = 1) {
 
 inline Ints tokens(std::size_t count, int vocab, std::uint32_t seed = 1) {
   Ints out;
-  for (const float v : numbers(count, seed)) out.push_back(static_cast<int>((v + 1) / 2 * static_cast<float>(vocab)));
+  for (const float v : numbers(count, seed))
+    out.push_back(static_cast<int>((v + 1) / 2 * static_cast<float>(vocab)));
   return out;
 }
 
@@ -38,7 +39,9 @@ inline Doubles doubles(std::span<const float> v) { return {v.begin(), v.end()}; 
 struct Weights {
   NamedArrays arrays;
   Doubles at(const std::string& name) const { return doubles(arrays.at(name).floats()); }
-  std::size_t size(const std::string& name, int axis) const { return static_cast<std::size_t>(arrays.at(name).shape()[axis]); }
+  std::size_t size(const std::string& name, int axis) const {
+    return static_cast<std::size_t>(arrays.at(name).shape()[axis]);
+  }
   bool has(const std::string& name) const { return arrays.count(name) > 0; }
 };
 
@@ -48,7 +51,8 @@ inline Weights shuffle(ProgramHandle& program) {
   std::uint32_t seed = 100;
   for (auto& [name, array] : weights.arrays) {
     const Floats fresh = numbers(static_cast<std::size_t>(array.count()), seed++);
-    for (std::size_t i = 0; i < fresh.size(); ++i) array.floats()[i] = 0.5f * fresh[i] + (array.shape().rank() == 1 ? 0.8f : 0.0f);
+    for (std::size_t i = 0; i < fresh.size(); ++i)
+      array.floats()[i] = 0.5f * fresh[i] + (array.shape().rank() == 1 ? 0.8f : 0.0f);
   }
   program.upload(weights.arrays);
   return weights;
@@ -58,7 +62,8 @@ inline void expect_near(std::span<const float> got, const Doubles& want, double 
   ASSERT_EQ(got.size(), want.size());
   double largest = 1;
   for (const double v : want) largest = std::max(largest, std::abs(v));
-  for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(static_cast<double>(got[i]), want[i], tolerance * largest) << "element " << i;
+  for (std::size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(got[i]), want[i], tolerance * largest) << "element " << i;
 }
 
 // rows [.., in] W [in, out] + b
@@ -82,16 +87,19 @@ inline Doubles layer_norm(const Weights& w, const std::string& name, const Doubl
   for (std::size_t r = 0; r < x.size() / n; ++r) {
     double mean = 0, variance = 0;
     for (std::size_t i = 0; i < n; ++i) mean += x[r * n + i] / static_cast<double>(n);
-    for (std::size_t i = 0; i < n; ++i) variance += std::pow(x[r * n + i] - mean, 2) / static_cast<double>(n);
-    for (std::size_t i = 0; i < n; ++i) y[r * n + i] = (x[r * n + i] - mean) / std::sqrt(variance + eps) * g[i] + b[i];
+    for (std::size_t i = 0; i < n; ++i)
+      variance += std::pow(x[r * n + i] - mean, 2) / static_cast<double>(n);
+    for (std::size_t i = 0; i < n; ++i)
+      y[r * n + i] = (x[r * n + i] - mean) / std::sqrt(variance + eps) * g[i] + b[i];
   }
   return y;
 }
 
 // Causal self-attention over x [B, T, D]; head h of the queries reads group h / (H/G).
-inline Doubles self_attention(const Weights& w, const std::string& name, const Doubles& x, std::size_t B, std::size_t T, std::size_t heads,
-                              std::size_t groups) {
-  const Doubles q = linear(w, name + ".q", x), k = linear(w, name + ".k", x), v = linear(w, name + ".v", x);
+inline Doubles self_attention(const Weights& w, const std::string& name, const Doubles& x,
+                              std::size_t B, std::size_t T, std::size_t heads, std::size_t groups) {
+  const Doubles q = linear(w, name + ".q", x), k = linear(w, name + ".k", x),
+                v = linear(w, name + ".v", x);
   const std::size_t D = w.size(name + ".q.W", 1), size = D / heads, kv = groups * size;
   Doubles mixed(B * T * D);
   for (std::size_t b = 0; b < B; ++b)
@@ -109,7 +117,8 @@ inline Doubles self_attention(const Weights& w, const std::string& name, const D
         for (double& s : scores) total += s = std::exp(s - top);
         for (std::size_t s = 0; s <= t; ++s)
           for (std::size_t d = 0; d < size; ++d)
-            mixed[(b * T + t) * D + h * size + d] += scores[s] / total * v[(b * T + s) * kv + group * size + d];
+            mixed[(b * T + t) * D + h * size + d] +=
+                scores[s] / total * v[(b * T + s) * kv + group * size + d];
       }
     }
   return linear(w, name + ".o", mixed);
@@ -117,24 +126,31 @@ inline Doubles self_attention(const Weights& w, const std::string& name, const D
 
 inline double activate(double x, Activation activation) {
   switch (activation) {
-    case Activation::relu: return x > 0 ? x : 0;
-    case Activation::gelu: return x / 2 * std::erfc(-x / std::sqrt(2.0));
-    case Activation::gelu_tanh: return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
-    case Activation::silu: return x / (1 + std::exp(-x));
-    case Activation::tanh: return std::tanh(x);
+    case Activation::relu:
+      return x > 0 ? x : 0;
+    case Activation::gelu:
+      return x / 2 * std::erfc(-x / std::sqrt(2.0));
+    case Activation::gelu_tanh:
+      return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+    case Activation::tanh:
+      return std::tanh(x);
   }
   return 0;
 }
 
-inline Doubles feed_forward(const Weights& w, const std::string& name, const Doubles& x, Activation activation) {
+inline Doubles feed_forward(const Weights& w, const std::string& name, const Doubles& x,
+                            Activation activation) {
   Doubles h = linear(w, name + ".up", x);
   for (double& v : h) v = activate(v, activation);
   return linear(w, name + ".down", h);
 }
 
-inline Doubles block(const Weights& w, const std::string& name, const Doubles& x, std::size_t B, std::size_t T, std::size_t heads,
-                     Activation activation, double eps) {
-  Doubles h = self_attention(w, name + ".attn", layer_norm(w, name + ".ln1", x, eps), B, T, heads, heads);
+inline Doubles block(const Weights& w, const std::string& name, const Doubles& x, std::size_t B,
+                     std::size_t T, std::size_t heads, Activation activation, double eps) {
+  Doubles h =
+      self_attention(w, name + ".attn", layer_norm(w, name + ".ln1", x, eps), B, T, heads, heads);
   for (std::size_t i = 0; i < h.size(); ++i) h[i] += x[i];
   Doubles y = feed_forward(w, name + ".mlp", layer_norm(w, name + ".ln2", h, eps), activation);
   for (std::size_t i = 0; i < y.size(); ++i) y[i] += h[i];
@@ -142,8 +158,10 @@ inline Doubles block(const Weights& w, const std::string& name, const Doubles& x
 }
 
 // x [B, C, H, W], w [O, C/groups, kH, kW]
-inline Doubles conv2d(const Doubles& x, const Shape& xs, const Doubles& w, const Shape& ws, const Conv2dOptions& o, const Doubles& bias) {
-  const std::int64_t B = xs[0], C = xs[1], H = xs[2], W = xs[3], O = ws[0], c = ws[1], kH = ws[2], kW = ws[3];
+inline Doubles conv2d(const Doubles& x, const Shape& xs, const Doubles& w, const Shape& ws,
+                      const Conv2dOptions& o, const Doubles& bias) {
+  const std::int64_t B = xs[0], C = xs[1], H = xs[2], W = xs[3], O = ws[0], c = ws[1], kH = ws[2],
+                     kW = ws[3];
   const std::int64_t oh = (H + 2 * o.padding.h - o.dilation.h * (kH - 1) - 1) / o.stride.h + 1;
   const std::int64_t ow = (W + 2 * o.padding.w - o.dilation.w * (kW - 1) - 1) / o.stride.w + 1;
   Doubles y;
@@ -156,7 +174,8 @@ inline Doubles conv2d(const Doubles& x, const Shape& xs, const Doubles& w, const
           for (std::int64_t k = 0; k < c; ++k)
             for (std::int64_t p = 0; p < kH; ++p)
               for (std::int64_t q = 0; q < kW; ++q) {
-                const std::int64_t row = i * o.stride.h - o.padding.h + p * o.dilation.h, column = j * o.stride.w - o.padding.w + q * o.dilation.w;
+                const std::int64_t row = i * o.stride.h - o.padding.h + p * o.dilation.h,
+                                   column = j * o.stride.w - o.padding.w + q * o.dilation.w;
                 if (row < 0 || row >= H || column < 0 || column >= W) continue;
                 sum += x[static_cast<std::size_t>(((b * C + first + k) * H + row) * W + column)] *
                        w[static_cast<std::size_t>(((out * c + k) * kH + p) * kW + q)];

@@ -69,11 +69,12 @@ void update_adam(Slots& slots, double b1, double b2, double eps, double decay, d
     }
 }
 void update(Slots& slots, const Adam& a, double lr, int t) {
-  update_adam(slots, static_cast<double>(a.beta1), static_cast<double>(a.beta2), static_cast<double>(a.eps), 0, lr, t);
+  update_adam(slots, static_cast<double>(a.beta1), static_cast<double>(a.beta2),
+              static_cast<double>(a.eps), 0, lr, t);
 }
 void update(Slots& slots, const AdamW& a, double lr, int t) {
-  update_adam(slots, static_cast<double>(a.beta1), static_cast<double>(a.beta2), static_cast<double>(a.eps),
-              static_cast<double>(a.weight_decay), lr, t);
+  update_adam(slots, static_cast<double>(a.beta1), static_cast<double>(a.beta2),
+              static_cast<double>(a.eps), static_cast<double>(a.weight_decay), lr, t);
 }
 
 // A two-layer network [4, 3] -> tanh [4, 5] -> [4, 2]; W1 and W2 decay, the biases do not.
@@ -126,19 +127,27 @@ constexpr int kSteps = 25;
 
 void expect_like_pytorch(const Case& c) {
   SCOPED_TRACE(c.name);
-  auto train = compile(Net{}, {.inputs = {{"x", {4, 3}}, {"y", {4, 2}}}, .optimizer = c.optimizer, .clip_grad_norm = c.clip, .decay = c.decay, .threads = 1},
-                       [](const Net& m, const Inputs& in) { return mse_loss(m.l2(tanh(m.l1(in["x"]))), in["y"]); });
+  auto train = compile(
+      Net{},
+      {.inputs = {{"x", {4, 3}}, {"y", {4, 2}}},
+       .optimizer = c.optimizer,
+       .clip_grad_norm = c.clip,
+       .decay = c.decay,
+       .threads = 1},
+      [](const Net& m, const Inputs& in) { return mse_loss(m.l2(tanh(m.l1(in["x"]))), in["y"]); });
   Slots slots;
   for (const ParamInfo& info : train.parameters()) {
     const Array array = train.download().at(info.name);
     const Doubles p(array.floats().begin(), array.floats().end());
-    slots[info.name] = {p, p, Doubles(p.size()), Doubles(p.size()), c.decay ? info.decay : info.shape.rank() == 2};
+    slots[info.name] = {p, p, Doubles(p.size()), Doubles(p.size()),
+                        c.decay ? info.decay : info.shape.rank() == 2};
   }
   const Slots start = slots;
   const Schedule rate = rate_of(c.optimizer);
   bool clipped = false;
   for (int t = 1; t <= kSteps; ++t) {
-    const Floats x = numbers(12, static_cast<std::uint32_t>(t)), y = numbers(8, static_cast<std::uint32_t>(t) + 500);
+    const Floats x = numbers(12, static_cast<std::uint32_t>(t)),
+                 y = numbers(8, static_cast<std::uint32_t>(t) + 500);
     const Result step = train.step({{"x", x}, {"y", y}});
     EXPECT_NEAR(static_cast<double>(step.loss()), backward(slots, x, y), 2e-5) << "step " << t;
     if (c.clip > 0) {
@@ -153,7 +162,9 @@ void expect_like_pytorch(const Case& c) {
   double moved = 0;
   for (const auto& [name, slot] : slots)
     for (std::size_t i = 0; i < slot.p.size(); ++i) {
-      EXPECT_NEAR(static_cast<double>(end.at(name).floats()[i]), slot.p[i], 1e-5 * std::max(1.0, std::abs(slot.p[i]))) << name << " " << i;
+      EXPECT_NEAR(static_cast<double>(end.at(name).floats()[i]), slot.p[i],
+                  1e-5 * std::max(1.0, std::abs(slot.p[i])))
+          << name << " " << i;
       moved = std::max(moved, std::abs(slot.p[i] - start.at(name).p[i]));
     }
   EXPECT_GT(moved, 0.01);  // else agreeing would mean nothing
@@ -165,7 +176,8 @@ TEST(Optimizers, LikePyTorchOnANetwork) {
            {"sgd, momentum", Sgd{.lr = 0.05, .momentum = 0.9f}},
            {"sgd, nesterov", Sgd{.lr = 0.05, .momentum = 0.9f, .nesterov = true}},
            {"sgd, decay", Sgd{.lr = 0.1, .weight_decay = 0.1f}},
-           {"sgd, everything", Sgd{.lr = 0.05, .momentum = 0.8f, .nesterov = true, .weight_decay = 0.05f}, 0.3f},
+           {"sgd, everything",
+            Sgd{.lr = 0.05, .momentum = 0.8f, .nesterov = true, .weight_decay = 0.05f}, 0.3f},
            {"sgd, clipped", Sgd{.lr = 0.1}, 0.2f},
            {"adam", Adam{.lr = 0.01}},
            {"adam, betas", Adam{.lr = 0.01, .beta1 = 0.5f, .beta2 = 0.9f, .eps = 1e-3f}},
@@ -174,8 +186,10 @@ TEST(Optimizers, LikePyTorchOnANetwork) {
            {"adamw", AdamW{.lr = 0.01, .weight_decay = 0.1f}},
            {"adamw, clipped", AdamW{.lr = 0.01, .weight_decay = 0.2f}, 0.2f},
            {"adamw, no decay", AdamW{.lr = 0.01, .weight_decay = 0}},
-           {"adamw, decay of biases", AdamW{.lr = 0.01, .weight_decay = 0.3f}, 0, NameFilter{"*.b"}},
-           {"adamw, schedule", AdamW{.lr = warmup(5, cosine(0.02, 0.001, 15)), .weight_decay = 0.1f}},
+           {"adamw, decay of biases", AdamW{.lr = 0.01, .weight_decay = 0.3f}, 0,
+            NameFilter{"*.b"}},
+           {"adamw, schedule",
+            AdamW{.lr = warmup(5, cosine(0.02, 0.001, 15)), .weight_decay = 0.1f}},
            {"sgd, schedule", Sgd{.lr = staircase(0.2, 0.5, 4), .momentum = 0.9f}},
        })
     expect_like_pytorch(c);
@@ -189,34 +203,45 @@ struct Bowl {
 
 TEST(Optimizers, LikePyTorchOverManyMagnitudes) {
   const std::vector<std::pair<const char*, Optimizer>> cases = {
-      {"sgd", Sgd{.lr = 1e-3, .momentum = 0.9f}}, {"adam", Adam{.lr = 0.01}}, {"adamw", AdamW{.lr = 0.01}}};
+      {"sgd", Sgd{.lr = 1e-3, .momentum = 0.9f}},
+      {"adam", Adam{.lr = 0.01}},
+      {"adamw", AdamW{.lr = 0.01}}};
   for (const auto& [name, optimizer] : cases) {
     SCOPED_TRACE(name);
-    auto train = compile(Bowl{}, {.inputs = {{"a", {16}}, {"c", {16}}}, .optimizer = optimizer, .threads = 1},
-                         [](const Bowl& m, const Inputs& in) { return sum(in["a"] * square(m.w - in["c"])) * 0.5; });
+    auto train = compile(
+        Bowl{}, {.inputs = {{"a", {16}}, {"c", {16}}}, .optimizer = optimizer, .threads = 1},
+        [](const Bowl& m, const Inputs& in) { return sum(in["a"] * square(m.w - in["c"])) * 0.5; });
     Slots slots;
     const Array w = train.download().at("w");
     const Doubles start(w.floats().begin(), w.floats().end());
     slots["w"] = {start, start, Doubles(16), Doubles(16), false};
     for (int t = 1; t <= 40; ++t) {
-      Floats a = numbers(16, static_cast<std::uint32_t>(t)), c = numbers(16, static_cast<std::uint32_t>(t) + 77);
-      for (std::size_t i = 0; i < 16; ++i) a[i] = (i % 5 == 4 && t % 2) ? 0 : std::abs(a[i]) * std::pow(10.0f, static_cast<float>(i % 8) - 5);
+      Floats a = numbers(16, static_cast<std::uint32_t>(t)),
+             c = numbers(16, static_cast<std::uint32_t>(t) + 77);
+      for (std::size_t i = 0; i < 16; ++i)
+        a[i] = (i % 5 == 4 && t % 2)
+                   ? 0
+                   : std::abs(a[i]) * std::pow(10.0f, static_cast<float>(i % 8) - 5);
       train.step({{"a", a}, {"c", c}});
       Slot& s = slots.at("w");
-      for (std::size_t i = 0; i < 16; ++i) s.g[i] = static_cast<double>(a[i]) * (s.p[i] - static_cast<double>(c[i]));
+      for (std::size_t i = 0; i < 16; ++i)
+        s.g[i] = static_cast<double>(a[i]) * (s.p[i] - static_cast<double>(c[i]));
       const double lr = rate_of(optimizer).at(t);
       std::visit([&](const auto& own) { update(slots, own, lr, t); }, optimizer);
     }
     const Array end = train.download().at("w");
     for (std::size_t i = 0; i < 16; ++i)
-      EXPECT_NEAR(static_cast<double>(end.floats()[i]), slots.at("w").p[i], 2e-5 * std::max(1.0, std::abs(slots.at("w").p[i]))) << i;
+      EXPECT_NEAR(static_cast<double>(end.floats()[i]), slots.at("w").p[i],
+                  2e-5 * std::max(1.0, std::abs(slots.at("w").p[i])))
+          << i;
   }
 }
 
 // The state has the values of the formulas too, and may be looked at.
 TEST(Optimizers, StateHasTheFormulasValues) {
-  auto train = compile(Bowl{}, {.inputs = {{"a", {16}}, {"c", {16}}}, .optimizer = Adam{}, .threads = 1},
-                       [](const Bowl& m, const Inputs& in) { return sum(in["a"] * square(m.w - in["c"])) * 0.5; });
+  auto train = compile(
+      Bowl{}, {.inputs = {{"a", {16}}, {"c", {16}}}, .optimizer = Adam{}, .threads = 1},
+      [](const Bowl& m, const Inputs& in) { return sum(in["a"] * square(m.w - in["c"])) * 0.5; });
   constexpr double kBeta1 = 0.9f, kBeta2 = 0.999f;  // as floats: 1 - 0.999f is 0.00100005
   Doubles m(16), v(16);
   for (std::uint32_t t = 1; t <= 3; ++t) {
@@ -241,8 +266,9 @@ TEST(Optimizers, AdamsFirstAndLateUpdates) {
   struct One {
     Param w{{1}, init::zeros()};
   };
-  auto train = compile(One{}, {.inputs = {{"g", {1}}}, .optimizer = Adam{.lr = 1, .eps = 0}, .threads = 1},
-                       [](const One& m, const Inputs& in) { return sum(m.w * in["g"]); });
+  auto train =
+      compile(One{}, {.inputs = {{"g", {1}}}, .optimizer = Adam{.lr = 1, .eps = 0}, .threads = 1},
+              [](const One& m, const Inputs& in) { return sum(m.w * in["g"]); });
   train.step({{"g", 1e-3f}});  // m^/sqrt(v^) is exactly 1
   EXPECT_NEAR(train.download().at("w").item(), -1, 1e-6);
   NamedArrays state = train.optimizer_state();
@@ -258,8 +284,14 @@ TEST(Optimizers, AdamsFirstAndLateUpdates) {
 
 TEST(Clipping, LeavesSmallGradientsAlone) {
   const auto after = [](float clip) {
-    auto train = compile(Net{}, {.inputs = {{"x", {4, 3}}, {"y", {4, 2}}}, .optimizer = Sgd{.lr = 0.1}, .clip_grad_norm = clip, .threads = 1},
-                         [](const Net& m, const Inputs& in) { return mse_loss(m.l2(tanh(m.l1(in["x"]))), in["y"]); });
+    auto train = compile(Net{},
+                         {.inputs = {{"x", {4, 3}}, {"y", {4, 2}}},
+                          .optimizer = Sgd{.lr = 0.1},
+                          .clip_grad_norm = clip,
+                          .threads = 1},
+                         [](const Net& m, const Inputs& in) {
+                           return mse_loss(m.l2(tanh(m.l1(in["x"]))), in["y"]);
+                         });
     train.step({{"x", numbers(12, 1)}, {"y", numbers(8, 2)}});
     return train.fingerprint();
   };

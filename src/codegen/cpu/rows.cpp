@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "codegen/cpu/compiled.h"
+#include "schedule/fuse.h"
+#include "support/fail.h"
 
 namespace tensorgrad::cpu {
 
@@ -16,7 +18,7 @@ namespace {
 constexpr std::int64_t kTask = 16 * kBlock;   // elements that one task takes
 constexpr std::int64_t kChunk = 64 * kBlock;  // elements of one long row that one task takes
 constexpr std::int64_t kChunkRows = 256;      // rows of a columns kernel that one task takes
-constexpr std::int64_t kLongRow = 4096;       // rows up to this fit scratch memory as a whole
+constexpr std::int64_t kLongRow = schedule::kLongestRow;  // rows up to this fit scratch memory as a whole
 
 std::vector<Reg> kept_of(const Kernel& kernel) {
   std::vector<Reg> kept;
@@ -94,6 +96,8 @@ class TwoPhase : public Compiled {
  public:
   explicit TwoPhase(const Kernel& kernel)
       : kernel_(kernel), program_(kernel.loads, kernel.program, kept_of(kernel), kernel.length) {
+    for (const ir::Store& s : kernel.stores)
+      if (!kernel.program.line(s.value)) internal_error("a row of {} elements is stored: {}", kernel.length, kernel.name);
     for (std::size_t i = 0; i < kernel.program.code.size(); ++i)
       if (kernel.program.code[i].op == ScalarOp::reduce) reductions_.push_back(i);
   }
