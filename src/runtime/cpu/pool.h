@@ -33,10 +33,11 @@ class Pool : public Executor {
   std::mutex busy_;  // one run at a time; others work alone
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  std::uint64_t round_ = 0;
-  int working_ = 0;
-  bool stop_ = false;
-  const std::function<void(std::int64_t)>* task_ = nullptr;
+  std::atomic<std::uint64_t> round_{0};
+  std::atomic<int> active_{0};  // workers inside the current round
+  int asleep_ = 0;
+  std::atomic<bool> stop_{false};
+  const std::function<void(std::int64_t)>* task_ = nullptr;  // null between rounds
   std::int64_t tasks_ = 0;
   std::atomic<std::int64_t> next_{0};
   std::exception_ptr error_;
