@@ -35,7 +35,7 @@ Pool::~Pool() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-void Pool::run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
+void Pool::run(std::int64_t tasks, const Task& task) {
   std::unique_lock own(busy_, std::try_to_lock);
   if (tasks <= 1 || workers_.empty() || !own) {
     for (std::int64_t i = 0; i < tasks; ++i) task(i);
@@ -52,7 +52,7 @@ void Pool::run(std::int64_t tasks, const std::function<void(std::int64_t)>& task
     sleepers = asleep_ > 0;
   }
   if (sleepers) wake_.notify_all();
-  take_tasks();
+  take_tasks(task, tasks);
   // Nothing is left to take: whoever has not come by now need not.
   {
     std::lock_guard lock(mutex_);
@@ -67,10 +67,10 @@ void Pool::run(std::int64_t tasks, const std::function<void(std::int64_t)>& task
 }
 
 // All tasks run even if one throws, so that the error is the same for any number of threads.
-void Pool::take_tasks() {
-  for (std::int64_t i = next_++; i < tasks_; i = next_++) {
+void Pool::take_tasks(const Task& task, std::int64_t tasks) {
+  for (std::int64_t i = next_++; i < tasks; i = next_++) {
     try {
-      (*task_)(i);
+      task(i);
     } catch (...) {
       std::lock_guard lock(mutex_);
       if (!error_ || i < error_task_) error_ = std::current_exception(), error_task_ = i;
@@ -82,6 +82,8 @@ void Pool::work() {
   std::uint64_t seen = 0;
   for (;;) {
     spin([&] { return stop_ || round_ != seen; });
+    const Task* task = nullptr;
+    std::int64_t tasks = 0;
     {
       std::unique_lock lock(mutex_);
       ++asleep_;
@@ -90,9 +92,10 @@ void Pool::work() {
       if (stop_) return;
       seen = round_;
       if (!task_) continue;  // too late
+      task = task_, tasks = tasks_;
       ++active_;
     }
-    take_tasks();
+    take_tasks(*task, tasks);
     std::lock_guard lock(mutex_);
     if (--active_ == 0) done_.notify_one();
   }
