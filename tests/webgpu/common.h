@@ -21,18 +21,24 @@ inline Gpu& shared_gpu() {
 }
 
 // y[i] = a * x[i] + b, 64 elements to a workgroup.
-inline PipelineSpec line_kernel(const std::string& name, const std::string& a, const std::string& b) {
+inline PipelineSpec line_kernel(const std::string& name, const std::string& a,
+                                const std::string& b) {
   return {.name = name,
-          .wgsl = "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
-                  "@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n"
-                  "@compute @workgroup_size(64)\n"
-                  "fn main(@builtin(global_invocation_id) id: vec3u) {\n"
-                  "  if (id.x < arrayLength(&y)) { y[id.x] = " + a + " * x[id.x] + " + b + "; }\n"
-                  "}\n",
+          .wgsl =
+              "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
+              "@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n"
+              "@compute @workgroup_size(64)\n"
+              "fn main(@builtin(global_invocation_id) id: vec3u) {\n"
+              "  if (id.x < arrayLength(&y)) { y[id.x] = " +
+              a + " * x[id.x] + " + b +
+              "; }\n"
+              "}\n",
           .accesses = {Access::read, Access::write}};
 }
 
-inline std::span<const std::byte> bytes_of(const std::vector<float>& values) { return std::as_bytes(std::span(values)); }
+inline std::span<const std::byte> bytes_of(const std::vector<float>& values) {
+  return std::as_bytes(std::span(values));
+}
 
 inline std::vector<float> floats_of(std::span<const std::byte> bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));

@@ -16,13 +16,23 @@ using GpuAdopted = GpuTest;
 
 TEST(WebgpuLibrary, AnotherLibraryIsRefusedByTheMissingFunction) {
   EXPECT_EQ(device_error([] { load_library("libm.so.6"); }),
-            "webgpu: libm.so.6 is not the library that is needed, or too old: it has no wgpuCreateInstance\n"
+            "webgpu: libm.so.6 is not the library that is needed, or too old: it has no "
+            "wgpuCreateInstance\n"
             "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it");
 }
 
 TEST(WebgpuLibrary, AMissingFileIsNamed) {
   expect_starts_with(device_error([] { load_library("/nowhere/libwebgpu.so"); }),
                      "webgpu: cannot load the library: /nowhere/libwebgpu.so: ");
+}
+
+TEST(WebgpuLibrary, WithoutOneTheRepairIsNamed) {
+  EXPECT_EQ(device_error([] {
+              first_of({"/nowhere/a.so", "/nowhere/b.so"});
+            }),
+            "webgpu: the library libwebgpu_wrapper.so was not found\n"
+            "  hint: run ./tg webgpu in tensorgrad's source tree, or name it in TG_WEBGPU_LIBRARY");
+  EXPECT_EQ(first_of({"/nowhere/a.so", TENSORGRAD_SOURCE_DIR}), TENSORGRAD_SOURCE_DIR);
 }
 
 TEST(WebgpuLibrary, IsLookedForBesideTheProgram) {
@@ -33,7 +43,8 @@ TEST(WebgpuLibrary, IsLookedForBesideTheProgram) {
 }
 
 TEST_F(GpuErrors, ThereIsNoSuchAdapter) {
-  EXPECT_EQ(device_error([] { Gpu::open(99); }), "webgpu: there is no adapter 99\n  hint: tg devices lists them");
+  EXPECT_EQ(device_error([] { Gpu::open(99); }),
+            "webgpu: there is no adapter 99\n  hint: tg devices lists them");
 }
 
 TEST_F(GpuErrors, ARefusedShaderIsShownWithTheCompilersLines) {
@@ -61,33 +72,42 @@ TEST_F(GpuErrors, ARefusedPipelineIsShownWithItsText) {
 
 TEST_F(GpuErrors, BuffersAndBindingsOverTheLimitAreNamed) {
   const auto& info = shared_gpu().info();
-  const auto mib = [](std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); };
-  const std::uint64_t buffer = info.limits.buffer_bytes + (1 << 20), binding = info.limits.binding_bytes + (1 << 20);
+  const auto mib = [](std::uint64_t bytes) {
+    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+  };
+  const std::uint64_t buffer = info.limits.buffer_bytes + (1 << 20),
+                      binding = info.limits.binding_bytes + (1 << 20);
   EXPECT_EQ(device_error([&] { shared_gpu().buffer(buffer, "the arena"); }),
-            fmt::format("webgpu: the arena needs {} in one buffer, and {} allows {}", mib(buffer), info.name,
-                        mib(info.limits.buffer_bytes)));
+            fmt::format("webgpu: the arena needs {} in one buffer, and {} allows {}", mib(buffer),
+                        info.name, mib(info.limits.buffer_bytes)));
   EXPECT_EQ(device_error([&] { shared_gpu().check_binding(binding, "layers.0.W"); }),
-            fmt::format("webgpu: layers.0.W needs {} in one binding, and {} allows {}", mib(binding), info.name,
-                        mib(info.limits.binding_bytes)));
+            fmt::format("webgpu: layers.0.W needs {} in one binding, and {} allows {}",
+                        mib(binding), info.name, mib(info.limits.binding_bytes)));
   EXPECT_NO_THROW(shared_gpu().check_binding(info.limits.binding_bytes, "layers.0.W"));
 }
 
 TEST_F(GpuErrors, ABufferWithoutMemoryIsNamed) {
   const auto gpu = Gpu::open();
   gpu->inject(Fault::buffer_memory);
-  expect_starts_with(device_error([&] { gpu->buffer(8 << 20, "the arena"); }),
-                     "webgpu: out of memory: 8.0 MiB for the arena on " + gpu->info().name + "\n  the driver: ");
-  EXPECT_TRUE(gpu->buffer(8 << 20, "the arena"));
+  expect_starts_with(
+      device_error([&] { gpu->buffer(8 << 20, "the arena"); }),
+      "webgpu: out of memory: 8.0 MiB for the arena on " + gpu->info().name + "\n  the driver: ");
+  const auto arena = gpu->buffer(8 << 20, "the arena");
+  gpu->inject(Fault::buffer_memory);
+  expect_starts_with(device_error([&] { gpu->read_later(*arena, 0, 8 << 20); }),
+                     "webgpu: out of memory: 8.0 MiB for a read on ");
 }
 
 TEST_F(GpuErrors, LateReportsAreRaisedOnceByTheNextCall) {
   const auto gpu = Gpu::open();
   const auto buffer = gpu->buffer(4, "value");
   gpu->inject(Fault::out_of_memory);
-  expect_starts_with(device_error([&] { gpu->write(*buffer, 0, bytes_of({1})); }), "webgpu: out of memory: injected");
+  expect_starts_with(device_error([&] { gpu->write(*buffer, 0, bytes_of({1})); }),
+                     "webgpu: out of memory: injected");
   EXPECT_NO_THROW(gpu->write(*buffer, 0, bytes_of({1})));
   gpu->inject(Fault::validation);
-  expect_starts_with(device_error([&] { gpu->submit(); }), "webgpu: a command was refused: injected");
+  expect_starts_with(device_error([&] { gpu->submit(); }),
+                     "webgpu: a command was refused: injected");
   EXPECT_EQ(read_floats(*gpu, *buffer)[0], 1.0f);
 }
 
@@ -127,7 +147,8 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
   EXPECT_EQ(device_error([&] { recorded->wait(); }), text);
   EXPECT_EQ(device_error([&] { gpu->buffer(4, "z"); }), text);
   EXPECT_EQ(device_error([&] { gpu->write(*x, 0, bytes_of(values)); }), text);
-  EXPECT_EQ(device_error([&] { gpu->read(*x, 0, std::as_writable_bytes(std::span(values))); }), text);
+  EXPECT_EQ(device_error([&] { gpu->read(*x, 0, std::as_writable_bytes(std::span(values))); }),
+            text);
   EXPECT_EQ(device_error([&] { gpu->pipeline(line_kernel("new", "1", "1")); }), text);
   EXPECT_EQ(device_error([&] { gpu->bind(*add, xy); }), text);
   EXPECT_EQ(device_error([&] { gpu->profile(true); }), text);
@@ -173,7 +194,8 @@ TEST_F(GpuAdopted, ComputesWithTheLimitsItHasAndStaysAlive) {
     EXPECT_EQ(gpu->info().name, shared_gpu().info().name);
     EXPECT_EQ(gpu->limits().storage_buffers, 8u);
     EXPECT_FALSE(gpu->info().timestamps);
-    EXPECT_EQ(device_error([&] { gpu->profile(true); }), "webgpu: " + gpu->info().name + " has no timestamps");
+    EXPECT_EQ(device_error([&] { gpu->profile(true); }),
+              "webgpu: " + gpu->info().name + " has no timestamps");
     const auto x = gpu->buffer(256, "x"), y = gpu->buffer(256, "y");
     const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
     const Binding xy[] = {{x.get()}, {y.get()}}, both[] = {{x.get()}, {x.get()}};
@@ -191,7 +213,8 @@ TEST_F(GpuAdopted, ItsLossIsNoticed) {
   const auto x = gpu->buffer(256, "x");
   library().call.DeviceDestroy(own.device);
   EXPECT_EQ(device_error([&] { read_floats(*gpu, *x); }),
-            "webgpu: the device was lost: its owner knows why\n  hint: open it again and go on from the last checkpoint");
+            "webgpu: the device was lost: its owner knows why\n  hint: open it again and go on "
+            "from the last checkpoint");
 }
 
 }  // namespace

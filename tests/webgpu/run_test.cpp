@@ -123,26 +123,29 @@ TEST_F(GpuKernels, WritesComeAfterWhatWasRecorded) {
 
 TEST_F(GpuKernels, SeePartsOfBuffersUniformsAndOverrides) {
   Gpu& gpu = shared_gpu();
-  const auto data = gpu.buffer(4 * 256, "data"), out = gpu.buffer(256, "out"), scale = gpu.buffer(16, "scale");
+  const auto data = gpu.buffer(4 * 256, "data"), out = gpu.buffer(256, "out"),
+             scale = gpu.buffer(16, "scale");
   std::vector<float> values(256);
   std::iota(values.begin(), values.end(), 0.0f);
   gpu.write(*data, 0, bytes_of(values));
   gpu.write(*scale, 0, bytes_of({10, 0, 0, 0}));
-  const auto pipeline = gpu.pipeline({.name = "scaled",
-                                      .wgsl = "override shift: f32 = 0;\n"
-                                              "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
-                                              "@group(0) @binding(1) var<uniform> scale: vec4f;\n"
-                                              "@group(0) @binding(2) var<storage, read_write> y: array<f32>;\n"
-                                              "@compute @workgroup_size(4) fn scaled(@builtin(local_invocation_index) i: u32) {\n"
-                                              "  y[i] = scale.x * x[i] + shift + f32(arrayLength(&x));\n"
-                                              "}\n",
-                                      .accesses = {Access::read, Access::uniform, Access::write},
-                                      .entry = "scaled",
-                                      .overrides = {{"shift", 0.5}}});
+  const auto pipeline = gpu.pipeline(
+      {.name = "scaled",
+       .wgsl = "override shift: f32 = 0;\n"
+               "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
+               "@group(0) @binding(1) var<uniform> scale: vec4f;\n"
+               "@group(0) @binding(2) var<storage, read_write> y: array<f32>;\n"
+               "@compute @workgroup_size(4) fn scaled(@builtin(local_invocation_index) i: u32) {\n"
+               "  y[i] = scale.x * x[i] + shift + f32(arrayLength(&x));\n"
+               "}\n",
+       .accesses = {Access::read, Access::uniform, Access::write},
+       .entry = "scaled",
+       .overrides = {{"shift", 0.5}}});
   const Binding bindings[] = {{data.get(), 256, 16}, {scale.get()}, {out.get()}};
   gpu.dispatch(*pipeline, *gpu.bind(*pipeline, bindings), 1);
   const auto got = read_floats(gpu, *out);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(got[static_cast<std::size_t>(i)], 10.0f * static_cast<float>(64 + i) + 4.5f);
+  for (int i = 0; i < 4; ++i)
+    EXPECT_EQ(got[static_cast<std::size_t>(i)], 10.0f * static_cast<float>(64 + i) + 4.5f);
 }
 
 TEST_F(GpuKernels, EqualTextsShareAPipeline) {
@@ -170,7 +173,8 @@ TEST_F(GpuReads, AreAsOfTheirPlaceInTheStream) {
     reads.push_back(gpu.read_later(*buffer, 0, 4));
     EXPECT_FALSE(reads.back()->ready()) << "not submitted";
   }
-  for (int i = 9; i >= 0; --i) EXPECT_EQ(floats_of(reads[static_cast<std::size_t>(i)]->wait())[0], static_cast<float>(i));
+  for (int i = 9; i >= 0; --i)
+    EXPECT_EQ(floats_of(reads[static_cast<std::size_t>(i)]->wait())[0], static_cast<float>(i));
   EXPECT_TRUE(reads[0]->ready());
 }
 
@@ -215,7 +219,8 @@ TEST_F(GpuReads, MayOutliveTheDevice) {
   done->wait();
   gpu.reset();
   EXPECT_EQ(floats_of(done->wait())[0], 0.0f);
-  EXPECT_EQ(device_error([&] { never->wait(); }), "webgpu: the device was closed before the bytes were there");
+  EXPECT_EQ(device_error([&] { never->wait(); }),
+            "webgpu: the device was closed before the bytes were there");
 }
 
 TEST_F(GpuTimes, EachDispatchHasItsOwn) {
@@ -237,7 +242,8 @@ TEST_F(GpuTimes, EachDispatchHasItsOwn) {
     if (i > 0) {
       EXPECT_GE(times[i].begin_ns, times[i - 1].begin_ns) << i;
     }
-    if (const auto took = times[i].end_ns - times[i].begin_ns; i < 2000 && took > longest) longest = took, where = i;
+    if (const auto took = times[i].end_ns - times[i].begin_ns; i < 2000 && took > longest)
+      longest = took, where = i;
   }
   EXPECT_GT(longest, 0u);
   if (gpu->info().software) {

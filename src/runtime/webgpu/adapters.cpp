@@ -19,23 +19,35 @@ struct Found {
 
 const char* backend_name(api::BackendType type) {
   switch (type) {
-    case api::BackendType::webgpu: return "webgpu";
-    case api::BackendType::d3d11: return "d3d11";
-    case api::BackendType::d3d12: return "d3d12";
-    case api::BackendType::metal: return "metal";
-    case api::BackendType::vulkan: return "vulkan";
-    case api::BackendType::opengl: return "opengl";
-    case api::BackendType::opengles: return "opengles";
-    default: return "null";
+    case api::BackendType::webgpu:
+      return "webgpu";
+    case api::BackendType::d3d11:
+      return "d3d11";
+    case api::BackendType::d3d12:
+      return "d3d12";
+    case api::BackendType::metal:
+      return "metal";
+    case api::BackendType::vulkan:
+      return "vulkan";
+    case api::BackendType::opengl:
+      return "opengl";
+    case api::BackendType::opengles:
+      return "opengles";
+    default:
+      return "null";
   }
 }
 
 const char* type_name(api::AdapterType type) {
   switch (type) {
-    case api::AdapterType::discrete: return "discrete";
-    case api::AdapterType::integrated: return "integrated";
-    case api::AdapterType::cpu: return "software";
-    default: return "unknown";
+    case api::AdapterType::discrete:
+      return "discrete";
+    case api::AdapterType::integrated:
+      return "integrated";
+    case api::AdapterType::cpu:
+      return "software";
+    default:
+      return "unknown";
   }
 }
 
@@ -154,10 +166,12 @@ Handle<api::AdapterImpl> adapter_at(const Library& library, std::size_t index) {
 std::string why_no_adapter() {
   if (Vulkan().state() == Vulkan::State::no_loader) {
     return "the Vulkan loader libvulkan.so.1 is missing\n"
-           "  hint: run ./tg webgpu in tensorgrad's source tree, or: sudo apt-get install libvulkan1";
+           "  hint: run ./tg webgpu in tensorgrad's source tree, or: sudo apt-get install "
+           "libvulkan1";
   }
   return "no GPU has a driver that WebGPU can use\n"
-         "  hint: install the Vulkan driver of the GPU's vendor; or, to try things out without a GPU: "
+         "  hint: install the Vulkan driver of the GPU's vendor; or, to try things out without a "
+         "GPU: "
          "./tg webgpu --software";
 }
 

@@ -10,9 +10,10 @@
 namespace tensorgrad::webgpu {
 
 struct Limits {
-  std::uint64_t buffer_bytes = 0;   // of one buffer
-  std::uint64_t binding_bytes = 0;  // of the part of a buffer that a kernel sees through one storage binding
-  std::uint64_t uniform_bytes = 0;  // the same for a uniform binding
+  std::uint64_t buffer_bytes = 0;  // of one buffer
+  std::uint64_t binding_bytes =
+      0;  // of the part of a buffer that a kernel sees through one storage binding
+  std::uint64_t uniform_bytes = 0;        // the same for a uniform binding
   std::uint32_t binding_alignment = 256;  // of the offsets of bindings
   std::uint32_t storage_buffers = 8;      // per kernel
   std::uint32_t workgroup_bytes = 0;
@@ -22,13 +23,13 @@ struct Limits {
 };
 
 struct AdapterInfo {
-  std::string name;     // as its driver calls it
+  std::string name;  // as its driver calls it
   std::string vendor;
   std::string driver;   // the driver's own words, version included
   std::string backend;  // "vulkan", "metal", "d3d12", ...
   std::string type;     // "discrete", "integrated", "software", "unknown"
   bool software = false;
-  bool subgroups = false;   // sizes below are zero without
+  bool subgroups = false;  // sizes below are zero without
   bool timestamps = false;
   bool shader_f16 = false;
   std::uint32_t subgroup_min = 0, subgroup_max = 0;

@@ -1,7 +1,8 @@
-// The part of WebGPU's C interface that the runtime uses, as Dawn of spring 2025 has it: strings are
-// pointer and length, callbacks come in a struct with two user pointers, waiting is done on futures.
-// Declared here because the library comes without a header; the sizes at the end hold it to account.
-// Names are those of webgpu.h without their prefix, so that its documentation can be looked up.
+// The part of WebGPU's C interface that the runtime uses, as Dawn of spring 2025 has it: strings
+// are pointer and length, callbacks come in a struct with two user pointers, waiting is done on
+// futures. Declared here because the library comes without a header; the sizes at the end hold it
+// to account. Names are those of webgpu.h without their prefix, so that its documentation can be
+// looked up.
 #pragma once
 
 #include <cstddef>
@@ -77,7 +78,12 @@ enum class BackendType : std::uint32_t {
 };
 enum class AdapterType : std::uint32_t { discrete = 1, integrated = 2, cpu = 3, unknown = 4 };
 enum class FeatureName : std::uint32_t { timestamp_query = 3, shader_f16 = 10, subgroups = 17 };
-enum class BufferBindingType : std::uint32_t { not_used = 0, uniform = 2, storage = 3, read_only_storage = 4 };
+enum class BufferBindingType : std::uint32_t {
+  not_used = 0,
+  uniform = 2,
+  storage = 3,
+  read_only_storage = 4
+};
 enum class MessageType : std::uint32_t { error = 1, warning = 2, info = 3 };
 enum class QueryType : std::uint32_t { timestamp = 2 };
 
@@ -90,13 +96,15 @@ constexpr std::uint64_t kStageCompute = 0x4;
 
 struct StringView {
   const char* data = nullptr;
-  std::size_t length = static_cast<std::size_t>(-1);  // with data: up to its zero; without: no string
+  std::size_t length =
+      static_cast<std::size_t>(-1);  // with data: up to its zero; without: no string
 
   StringView() = default;
   StringView(std::string_view text) : data(text.data()), length(text.size()) {}
   std::string_view view() const {
     if (!data) return {};
-    return length == static_cast<std::size_t>(-1) ? std::string_view(data) : std::string_view(data, length);
+    return length == static_cast<std::size_t>(-1) ? std::string_view(data)
+                                                  : std::string_view(data, length);
   }
 };
 
@@ -140,7 +148,8 @@ struct CompilationInfo {
 using RequestAdapterCallback = void (*)(Status, Adapter, StringView, void*, void*);
 using RequestDeviceCallback = void (*)(Status, Device, StringView, void*, void*);
 using BufferMapCallback = void (*)(Status, StringView, void*, void*);
-// Later libraries pass a string after the status. So the callback reads neither it nor the pointers.
+// Later libraries pass a string after the status. So the callback reads neither it nor the
+// pointers.
 using QueueWorkDoneCallback = void (*)(Status);
 using PopErrorScopeCallback = void (*)(Status, ErrorType, StringView, void*, void*);
 using CompilationInfoCallback = void (*)(Status, const CompilationInfo*, void*, void*);
@@ -210,7 +219,8 @@ struct Limits {
   std::uint32_t max_vertex_attributes, max_vertex_buffer_array_stride, max_inter_stage_variables;
   std::uint32_t max_color_attachments, max_color_attachment_bytes_per_sample;
   std::uint32_t max_compute_workgroup_storage_size, max_compute_invocations_per_workgroup;
-  std::uint32_t max_compute_workgroup_size_x, max_compute_workgroup_size_y, max_compute_workgroup_size_z;
+  std::uint32_t max_compute_workgroup_size_x, max_compute_workgroup_size_y,
+      max_compute_workgroup_size_z;
   std::uint32_t max_compute_workgroups_per_dimension;
   std::uint32_t max_immediate_size;
   std::uint32_t max_storage_buffers_in_vertex_stage, max_storage_textures_in_vertex_stage;
@@ -274,7 +284,7 @@ struct BindGroupLayoutEntry {
     Bool has_dynamic_offset = 0;
     std::uint64_t min_binding_size = 0;
   } buffer;
-  std::uint64_t sampler[2] = {};          // zeros in the other kinds: not used
+  std::uint64_t sampler[2] = {};  // zeros in the other kinds: not used
   std::uint64_t texture[3] = {};
   std::uint64_t storage_texture[3] = {};
 };
@@ -347,98 +357,22 @@ struct QuerySetDescriptor {
   std::uint32_t count = 0;
 };
 
-// --- functions ----------------------------------------------------------------------------------
-
-// F(name without wgpu, result, arguments): each is a member of Functions and a symbol to be found.
-// clang-format off
-#define TENSORGRAD_WEBGPU_FUNCTIONS(F)                                                              \
-  F(CreateInstance, Instance, (const InstanceDescriptor*))                                          \
-  F(InstanceRequestAdapter, Future,                                                                 \
-    (Instance, const RequestAdapterOptions*, CallbackInfo<RequestAdapterCallback>))                 \
-  F(InstanceWaitAny, WaitStatus, (Instance, std::size_t, FutureWaitInfo*, std::uint64_t ns))        \
-  F(InstanceAddRef, void, (Instance))                                                               \
-  F(InstanceRelease, void, (Instance))                                                              \
-  F(AdapterGetInfo, Status, (Adapter, AdapterInfo*))                                                \
-  F(AdapterInfoFreeMembers, void, (AdapterInfo))                                                    \
-  F(AdapterGetInstance, Instance, (Adapter))                                                        \
-  F(AdapterGetLimits, Status, (Adapter, Limits*))                                                   \
-  F(AdapterHasFeature, Bool, (Adapter, FeatureName))                                                \
-  F(AdapterRequestDevice, Future,                                                                   \
-    (Adapter, const DeviceDescriptor*, CallbackInfo<RequestDeviceCallback>))                        \
-  F(AdapterRelease, void, (Adapter))                                                                \
-  F(DeviceAddRef, void, (Device))                                                                   \
-  F(DeviceRelease, void, (Device))                                                                  \
-  F(DeviceDestroy, void, (Device))                                                                  \
-  F(DeviceForceLoss, void, (Device, LostReason, StringView))                                        \
-  F(DeviceInjectError, void, (Device, ErrorType, StringView))                                       \
-  F(DeviceGetAdapter, Adapter, (Device))                                                            \
-  F(DeviceGetLimits, Status, (Device, Limits*))                                                     \
-  F(DeviceHasFeature, Bool, (Device, FeatureName))                                                  \
-  F(DeviceGetLostFuture, Future, (Device))                                                          \
-  F(DeviceGetQueue, Queue, (Device))                                                                \
-  F(DevicePushErrorScope, void, (Device, ErrorFilter))                                              \
-  F(DevicePopErrorScope, Future, (Device, CallbackInfo<PopErrorScopeCallback>))                     \
-  F(DeviceCreateBuffer, Buffer, (Device, const BufferDescriptor*))                                  \
-  F(DeviceCreateShaderModule, ShaderModule, (Device, const LabelDescriptor*))                       \
-  F(DeviceCreateBindGroupLayout, BindGroupLayout, (Device, const BindGroupLayoutDescriptor*))       \
-  F(DeviceCreatePipelineLayout, PipelineLayout, (Device, const PipelineLayoutDescriptor*))          \
-  F(DeviceCreateComputePipelineAsync, Future,                                                       \
-    (Device, const ComputePipelineDescriptor*, CallbackInfo<CreatePipelineCallback>))               \
-  F(DeviceCreateBindGroup, BindGroup, (Device, const BindGroupDescriptor*))                         \
-  F(DeviceCreateCommandEncoder, CommandEncoder, (Device, const LabelDescriptor*))                   \
-  F(DeviceCreateQuerySet, QuerySet, (Device, const QuerySetDescriptor*))                            \
-  F(QueueSubmit, void, (Queue, std::size_t, const CommandBuffer*))                                  \
-  F(QueueWriteBuffer, void, (Queue, Buffer, std::uint64_t, const void*, std::size_t))               \
-  F(QueueOnSubmittedWorkDone, Future, (Queue, CallbackInfo<QueueWorkDoneCallback>))                 \
-  F(QueueRelease, void, (Queue))                                                                    \
-  F(BufferMapAsync, Future,                                                                         \
-    (Buffer, std::uint64_t mode, std::size_t, std::size_t, CallbackInfo<BufferMapCallback>))        \
-  F(BufferGetConstMappedRange, const void*, (Buffer, std::size_t, std::size_t))                     \
-  F(BufferUnmap, void, (Buffer))                                                                    \
-  F(BufferRelease, void, (Buffer))                                                                  \
-  F(ShaderModuleGetCompilationInfo, Future, (ShaderModule, CallbackInfo<CompilationInfoCallback>))  \
-  F(ShaderModuleRelease, void, (ShaderModule))                                                      \
-  F(BindGroupLayoutRelease, void, (BindGroupLayout))                                                \
-  F(PipelineLayoutRelease, void, (PipelineLayout))                                                  \
-  F(ComputePipelineRelease, void, (ComputePipeline))                                                \
-  F(BindGroupRelease, void, (BindGroup))                                                            \
-  F(QuerySetRelease, void, (QuerySet))                                                              \
-  F(CommandEncoderBeginComputePass, ComputePassEncoder,                                             \
-    (CommandEncoder, const ComputePassDescriptor*))                                                 \
-  F(CommandEncoderCopyBufferToBuffer, void,                                                         \
-    (CommandEncoder, Buffer, std::uint64_t, Buffer, std::uint64_t, std::uint64_t))                  \
-  F(CommandEncoderClearBuffer, void, (CommandEncoder, Buffer, std::uint64_t, std::uint64_t))        \
-  F(CommandEncoderResolveQuerySet, void,                                                            \
-    (CommandEncoder, QuerySet, std::uint32_t, std::uint32_t, Buffer, std::uint64_t))                \
-  F(CommandEncoderFinish, CommandBuffer, (CommandEncoder, const LabelDescriptor*))                  \
-  F(CommandEncoderRelease, void, (CommandEncoder))                                                  \
-  F(CommandBufferRelease, void, (CommandBuffer))                                                    \
-  F(ComputePassEncoderSetPipeline, void, (ComputePassEncoder, ComputePipeline))                     \
-  F(ComputePassEncoderSetBindGroup, void,                                                           \
-    (ComputePassEncoder, std::uint32_t, BindGroup, std::size_t, const std::uint32_t*))              \
-  F(ComputePassEncoderDispatchWorkgroups, void,                                                     \
-    (ComputePassEncoder, std::uint32_t, std::uint32_t, std::uint32_t))                              \
-  F(ComputePassEncoderEnd, void, (ComputePassEncoder))                                              \
-  F(ComputePassEncoderRelease, void, (ComputePassEncoder))
-// clang-format on
-
-struct Functions {
-#define TENSORGRAD_WEBGPU_MEMBER(name, result, arguments) result(*name) arguments = nullptr;
-  TENSORGRAD_WEBGPU_FUNCTIONS(TENSORGRAD_WEBGPU_MEMBER)
-#undef TENSORGRAD_WEBGPU_MEMBER
-};
-
 // --- what the library was compiled with ---------------------------------------------------------
 
-static_assert(sizeof(void*) != 8 || (sizeof(StringView) == 16 && sizeof(CallbackInfo<void (*)()>) == 40 &&
-                                     sizeof(CompilationMessage) == 64 && sizeof(InstanceDescriptor) == 32));
-static_assert(sizeof(void*) != 8 || (sizeof(RequestAdapterOptions) == 32 && sizeof(AdapterInfo) == 96 &&
-                                     sizeof(DawnToggles) == 48 && sizeof(DeviceDescriptor) == 144));
-static_assert(sizeof(void*) != 8 || (offsetof(Limits, max_uniform_buffer_binding_size) == 64 &&
-                                     offsetof(Limits, max_buffer_size) == 96 && sizeof(Limits) == 168));
-static_assert(sizeof(void*) != 8 || (sizeof(BufferDescriptor) == 48 && sizeof(BindGroupLayoutEntry) == 120 &&
-                                     sizeof(BindGroupEntry) == 56 && sizeof(PipelineLayoutDescriptor) == 48));
-static_assert(sizeof(void*) != 8 || (sizeof(ComputePipelineDescriptor) == 80 && sizeof(ConstantEntry) == 32 &&
-                                     sizeof(PassTimestampWrites) == 24 && sizeof(QuerySetDescriptor) == 32));
+static_assert(sizeof(void*) != 8 ||
+              (sizeof(StringView) == 16 && sizeof(CallbackInfo<void (*)()>) == 40 &&
+               sizeof(CompilationMessage) == 64 && sizeof(InstanceDescriptor) == 32));
+static_assert(sizeof(void*) != 8 ||
+              (sizeof(RequestAdapterOptions) == 32 && sizeof(AdapterInfo) == 96 &&
+               sizeof(DawnToggles) == 48 && sizeof(DeviceDescriptor) == 144));
+static_assert(sizeof(void*) != 8 ||
+              (offsetof(Limits, max_uniform_buffer_binding_size) == 64 &&
+               offsetof(Limits, max_buffer_size) == 96 && sizeof(Limits) == 168));
+static_assert(sizeof(void*) != 8 ||
+              (sizeof(BufferDescriptor) == 48 && sizeof(BindGroupLayoutEntry) == 120 &&
+               sizeof(BindGroupEntry) == 56 && sizeof(PipelineLayoutDescriptor) == 48));
+static_assert(sizeof(void*) != 8 ||
+              (sizeof(ComputePipelineDescriptor) == 80 && sizeof(ConstantEntry) == 32 &&
+               sizeof(PassTimestampWrites) == 24 && sizeof(QuerySetDescriptor) == 32));
 
 }  // namespace tensorgrad::webgpu::api

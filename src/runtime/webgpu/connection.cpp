@@ -33,7 +33,8 @@ void on_lost(const api::Device*, api::LostReason, api::StringView message, void*
   delete shared;
 }
 
-void on_error(const api::Device*, api::ErrorType type, api::StringView message, void* reports, void*) {
+void on_error(const api::Device*, api::ErrorType type, api::StringView message, void* reports,
+              void*) {
   static_cast<Reports*>(reports)->error(type, tidy(message.view()));
 }
 
@@ -65,12 +66,15 @@ void Reports::raise() {
   if (!any_) return;
   std::lock_guard lock(mutex_);
   if (!lost_.empty())
-    throw DeviceError(fmt::format("webgpu: the device was lost: {}\n  hint: open it again and go on from the last checkpoint", lost_));
+    throw DeviceError(fmt::format(
+        "webgpu: the device was lost: {}\n  hint: open it again and go on from the last checkpoint",
+        lost_));
   any_ = false;
   throw DeviceError("webgpu: " + std::exchange(error_, {}));
 }
 
-Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter, const GpuOptions& wanted)
+Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
+                       const GpuOptions& wanted)
     : call(library.call),
       options(wanted),
       info(describe(library, adapter.get())),
@@ -112,7 +116,8 @@ Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
     std::string message = "no answer";
   } answer;
   api::CallbackInfo<api::RequestDeviceCallback> done;
-  done.callback = [](api::Status, api::Device device, api::StringView message, void* result, void*) {
+  done.callback = [](api::Status, api::Device device, api::StringView message, void* result,
+                     void*) {
     *static_cast<Answer*>(result) = {device, std::string(message.view())};
   };
   done.userdata1 = &answer;
@@ -150,7 +155,9 @@ void Connection::describe_device() {
   api::Limits limits{};
   call.DeviceGetLimits(device(), &limits);
   info.limits = limits_from(limits);
-  const auto has = [&](api::FeatureName name) { return call.DeviceHasFeature(device(), name) != 0; };
+  const auto has = [&](api::FeatureName name) {
+    return call.DeviceHasFeature(device(), name) != 0;
+  };
   info.timestamps = has(api::FeatureName::timestamp_query);
   info.shader_f16 = has(api::FeatureName::shader_f16);
   info.subgroups = has(api::FeatureName::subgroups);
@@ -167,36 +174,41 @@ void Connection::watch() {
 
 bool Connection::done(api::Future future) {
   api::FutureWaitInfo info_of{future};
-  return call.InstanceWaitAny(instance_.get(), 1, &info_of, 0) == api::WaitStatus::success && info_of.completed;
+  return call.InstanceWaitAny(instance_.get(), 1, &info_of, 0) == api::WaitStatus::success &&
+         info_of.completed;
 }
 
 void Connection::wait(api::Future future, const char* what) {
   // A slice is how late the loss of the device may be noticed.
-  const std::chrono::nanoseconds patience = options.patience, slice = std::chrono::milliseconds(200);
+  const std::chrono::nanoseconds patience = options.patience,
+                                 slice = std::chrono::milliseconds(200);
   const auto slice_ns = static_cast<std::uint64_t>(std::min(patience, slice).count());
   const auto end = Clock::now() + patience;
   for (;;) {
     api::FutureWaitInfo info_of{future};
-    const auto status = call.InstanceWaitAny(instance_.get(), 1, &info_of, timed_waits_ ? slice_ns : 0);
+    const auto status =
+        call.InstanceWaitAny(instance_.get(), 1, &info_of, timed_waits_ ? slice_ns : 0);
     if (info_of.completed) return;
     watch();
-    if (status != api::WaitStatus::success && status != api::WaitStatus::timed_out) {
-      // The maker of an adopted device need not have asked for waits with a time limit.
-      if (!std::exchange(timed_waits_, false))
-        throw DeviceError(fmt::format("webgpu: cannot wait for {} (status {})", what, static_cast<int>(status)));
-    }
+    // The maker of an adopted device need not have asked for waits with a time limit.
+    if (status != api::WaitStatus::success && status != api::WaitStatus::timed_out)
+      timed_waits_ = false;
     if (!timed_waits_) std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (Clock::now() > end)
-      throw DeviceError(fmt::format("webgpu: the device hangs: {} took longer than {} s", what, options.patience.count()));
+      throw DeviceError(fmt::format("webgpu: the device hangs: {} took longer than {} s", what,
+                                    options.patience.count()));
   }
 }
 
-void Connection::begin_scope(api::ErrorFilter filter) { call.DevicePushErrorScope(device(), filter); }
+void Connection::begin_scope(api::ErrorFilter filter) {
+  call.DevicePushErrorScope(device(), filter);
+}
 
 std::string Connection::end_scope() {
   std::string message;
   api::CallbackInfo<api::PopErrorScopeCallback> popped;
-  popped.callback = [](api::Status, api::ErrorType type, api::StringView text, void* result, void*) {
+  popped.callback = [](api::Status, api::ErrorType type, api::StringView text, void* result,
+                       void*) {
     if (type == api::ErrorType::none) return;
     *static_cast<std::string*>(result) = tidy(text.view());
   };
@@ -205,14 +217,45 @@ std::string Connection::end_scope() {
   return message;
 }
 
+Handle<api::BufferImpl> Connection::make_buffer(std::uint64_t bytes, std::uint64_t usage,
+                                                std::string_view what) {
+  api::DawnFakeBufferOom fault;
+  fault.at_device = 1;
+  api::BufferDescriptor descriptor;
+  if (std::exchange(buffer_fault_, false)) descriptor.next = &fault.chain;
+  descriptor.label = what;
+  descriptor.usage = usage;
+  descriptor.size = std::max<std::uint64_t>(16, (bytes + 3) / 4 * 4);
+  begin_scope(api::ErrorFilter::out_of_memory);
+  Handle<api::BufferImpl> buffer(call.DeviceCreateBuffer(device(), &descriptor),
+                                 call.BufferRelease);
+  if (const std::string message = end_scope(); !message.empty()) {
+    throw DeviceError(
+        fmt::format("webgpu: out of memory: {:.1f} MiB for {} on {}\n  the driver: {}",
+                    static_cast<double>(bytes) / (1 << 20), what, info.name, message));
+  }
+  check();
+  return buffer;
+}
+
 void Connection::inject(Fault fault) {
   using api::ErrorType;
-  const auto error = [&](ErrorType type) { call.DeviceInjectError(device(), type, std::string_view("injected")); };
+  const auto error = [&](ErrorType type) {
+    call.DeviceInjectError(device(), type, std::string_view("injected"));
+  };
   switch (fault) {
-    case Fault::lost: call.DeviceForceLoss(device(), api::LostReason::unknown, std::string_view("injected")); break;
-    case Fault::validation: error(ErrorType::validation); break;
-    case Fault::out_of_memory: error(ErrorType::out_of_memory); break;
-    case Fault::buffer_memory: buffer_fault_ = true; break;
+    case Fault::lost:
+      call.DeviceForceLoss(device(), api::LostReason::unknown, std::string_view("injected"));
+      break;
+    case Fault::validation:
+      error(ErrorType::validation);
+      break;
+    case Fault::out_of_memory:
+      error(ErrorType::out_of_memory);
+      break;
+    case Fault::buffer_memory:
+      buffer_fault_ = true;
+      break;
   }
 }
 

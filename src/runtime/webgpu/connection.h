@@ -39,15 +39,19 @@ class Connection {
   void check();  // raises what was reported
   void watch();  // the same, and asks whether an adopted device is lost
   void report(api::ErrorType type, std::string_view message) { reports_->error(type, message); }
-  bool done(api::Future future);                     // never waits
-  void wait(api::Future future, const char* what);   // raises when the device is lost or hangs
+  bool done(api::Future future);                    // never waits
+  void wait(api::Future future, const char* what);  // raises when the device is lost or hangs
 
-  // For what is created: errors of this kind go to the matching end_scope, which returns their text.
+  // For what is created: errors of this kind go to the matching end_scope, which returns their
+  // text.
   void begin_scope(api::ErrorFilter filter);
   std::string end_scope();
 
+  // `what` is for the message when there is no memory.
+  Handle<api::BufferImpl> make_buffer(std::uint64_t bytes, std::uint64_t usage,
+                                      std::string_view what);
+
   void inject(Fault fault);
-  bool take_buffer_fault() { return std::exchange(buffer_fault_, false); }
 
  private:
   void describe_device();

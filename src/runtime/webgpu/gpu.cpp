@@ -15,11 +15,15 @@ namespace {
 // Larger transfers are cut, so that the memory they pass through stays small.
 constexpr std::uint64_t kPiece = 16u << 20;
 
-std::string in_mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+std::string in_mib(std::uint64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
 
-void check_range(const char* what, const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
+void check_range(const char* what, const Buffer& buffer, std::uint64_t offset,
+                 std::uint64_t bytes) {
   if (offset % 4 || bytes % 4 || offset + bytes > buffer.bytes())
-    internal_error("webgpu: {} of [{}, +{}) in a buffer of {} bytes", what, offset, bytes, buffer.bytes());
+    internal_error("webgpu: {} of [{}, +{}) in a buffer of {} bytes", what, offset, bytes,
+                   buffer.bytes());
 }
 
 }  // namespace
@@ -27,12 +31,14 @@ void check_range(const char* what, const Buffer& buffer, std::uint64_t offset, s
 struct Gpu::Parts {
   template <class... Args>
   explicit Parts(Args&&... args)
-      : connection(std::forward<Args>(args)...), stream(connection), staging(connection, stream), pipelines(connection) {
+      : connection(std::forward<Args>(args)...),
+        stream(connection),
+        staging(connection, stream),
+        pipelines(connection) {
     stream.before_submit = [this] { collect_times(); };
     stream.after_submit = [this] { staging.after_submit(); };
   }
 
-  Handle<api::BufferImpl> make(std::uint64_t bytes, std::uint64_t usage, std::string_view what);
   void collect_times();
 
   Connection connection;
@@ -47,12 +53,15 @@ std::unique_ptr<Gpu> Gpu::open(std::size_t adapter, const GpuOptions& options) {
   const Library& from = library();
   Handle<api::AdapterImpl> chosen = adapter_at(from, adapter);
   if (!chosen && adapter == 0) throw DeviceError("webgpu: " + why_no_adapter());
-  if (!chosen) throw DeviceError(fmt::format("webgpu: there is no adapter {}\n  hint: tg devices lists them", adapter));
+  if (!chosen)
+    throw DeviceError(
+        fmt::format("webgpu: there is no adapter {}\n  hint: tg devices lists them", adapter));
   return std::unique_ptr<Gpu>(new Gpu(std::make_unique<Parts>(from, std::move(chosen), options)));
 }
 
 std::unique_ptr<Gpu> Gpu::adopt(void* device, const Library& from, const GpuOptions& options) {
-  return std::unique_ptr<Gpu>(new Gpu(std::make_unique<Parts>(from, static_cast<api::Device>(device), options)));
+  return std::unique_ptr<Gpu>(
+      new Gpu(std::make_unique<Parts>(from, static_cast<api::Device>(device), options)));
 }
 
 Gpu::Gpu(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -72,38 +81,22 @@ void Gpu::inject(Fault fault) { parts_->connection.inject(fault); }
 
 // --- buffers ------------------------------------------------------------------------------------
 
-Handle<api::BufferImpl> Gpu::Parts::make(std::uint64_t bytes, std::uint64_t usage, std::string_view what) {
-  const api::Functions& call = connection.call;
-  api::DawnFakeBufferOom fault;
-  fault.at_device = 1;
-  api::BufferDescriptor descriptor;
-  if (connection.take_buffer_fault()) descriptor.next = &fault.chain;
-  descriptor.label = what;
-  descriptor.usage = usage;
-  descriptor.size = std::max<std::uint64_t>(16, (bytes + 3) / 4 * 4);
-  connection.begin_scope(api::ErrorFilter::out_of_memory);
-  Handle<api::BufferImpl> buffer(call.DeviceCreateBuffer(connection.device(), &descriptor), call.BufferRelease);
-  if (const std::string message = connection.end_scope(); !message.empty())
-    throw DeviceError(fmt::format("webgpu: out of memory: {} for {} on {}\n  the driver: {}", in_mib(bytes), what,
-                                  connection.info.name, message));
-  connection.check();
-  return buffer;
-}
-
 std::shared_ptr<Buffer> Gpu::buffer(std::uint64_t bytes, std::string_view what) {
   check();
   if (bytes > limits().buffer_bytes)
-    throw DeviceError(fmt::format("webgpu: {} needs {} in one buffer, and {} allows {}", what, in_mib(bytes),
-                                  info().name, in_mib(limits().buffer_bytes)));
+    throw DeviceError(fmt::format("webgpu: {} needs {} in one buffer, and {} allows {}", what,
+                                  in_mib(bytes), info().name, in_mib(limits().buffer_bytes)));
   return std::make_shared<Buffer>(
-      parts_->make(bytes, api::kUsageStorage | api::kUsageUniform | api::kUsageCopySrc | api::kUsageCopyDst, what),
+      parts_->connection.make_buffer(
+          bytes, api::kUsageStorage | api::kUsageUniform | api::kUsageCopySrc | api::kUsageCopyDst,
+          what),
       bytes);
 }
 
 void Gpu::check_binding(std::uint64_t bytes, std::string_view what) const {
   if (bytes <= limits().binding_bytes) return;
-  throw DeviceError(fmt::format("webgpu: {} needs {} in one binding, and {} allows {}", what, in_mib(bytes),
-                                info().name, in_mib(limits().binding_bytes)));
+  throw DeviceError(fmt::format("webgpu: {} needs {} in one binding, and {} allows {}", what,
+                                in_mib(bytes), info().name, in_mib(limits().binding_bytes)));
 }
 
 void Gpu::write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> bytes) {
@@ -113,14 +106,16 @@ void Gpu::write(const Buffer& to, std::uint64_t offset, std::span<const std::byt
   Connection& connection = parts_->connection;
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min<std::size_t>(bytes.size(), kPiece));
-    connection.call.QueueWriteBuffer(connection.queue(), to.get(), offset, piece.data(), piece.size());
+    connection.call.QueueWriteBuffer(connection.queue(), to.get(), offset, piece.data(),
+                                     piece.size());
     offset += piece.size();
     bytes = bytes.subspan(piece.size());
     if (piece.size() == kPiece) parts_->stream.flush_writes();
   }
 }
 
-std::shared_ptr<PendingRead> Gpu::read_later(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) {
+std::shared_ptr<PendingRead> Gpu::read_later(const Buffer& from, std::uint64_t offset,
+                                             std::uint64_t bytes) {
   check_range("read", from, offset, bytes);
   check();
   return parts_->staging.read(from.get(), offset, bytes);
@@ -150,21 +145,24 @@ std::vector<std::shared_ptr<const Pipeline>> Gpu::pipelines(std::span<const Pipe
   return parts_->pipelines.get(specs);
 }
 
-std::shared_ptr<const Pipeline> Gpu::pipeline(const PipelineSpec& spec) { return pipelines({&spec, 1}).front(); }
+std::shared_ptr<const Pipeline> Gpu::pipeline(const PipelineSpec& spec) {
+  return pipelines({&spec, 1}).front();
+}
 
-std::shared_ptr<const BindGroup> Gpu::bind(const Pipeline& pipeline, std::span<const Binding> bindings) {
+std::shared_ptr<const BindGroup> Gpu::bind(const Pipeline& pipeline,
+                                           std::span<const Binding> bindings) {
   check();
   return parts_->pipelines.bind(pipeline, bindings);
 }
 
-void Gpu::dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::uint32_t x, std::uint32_t y,
-                   std::uint32_t z) {
+void Gpu::dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::uint32_t x,
+                   std::uint32_t y, std::uint32_t z) {
   check();
   parts_->stream.dispatch(pipeline, buffers, x, y, z);
 }
 
-void Gpu::copy(const Buffer& from, std::uint64_t from_offset, const Buffer& to, std::uint64_t to_offset,
-               std::uint64_t bytes) {
+void Gpu::copy(const Buffer& from, std::uint64_t from_offset, const Buffer& to,
+               std::uint64_t to_offset, std::uint64_t bytes) {
   check_range("copy", from, from_offset, bytes);
   check_range("copy", to, to_offset, bytes);
   check();
@@ -188,9 +186,11 @@ void Gpu::wait() { parts_->stream.wait(); }
 
 void Gpu::profile(bool on) {
   check();
-  if (on && !info().timestamps) throw DeviceError(fmt::format("webgpu: {} has no timestamps", info().name));
+  if (on && !info().timestamps)
+    throw DeviceError(fmt::format("webgpu: {} has no timestamps", info().name));
   if (on && !parts_->resolved)
-    parts_->resolved = parts_->make(8 * Stream::kQueries, api::kUsageQueryResolve | api::kUsageCopySrc, "timestamps");
+    parts_->resolved = parts_->connection.make_buffer(
+        8 * Stream::kQueries, api::kUsageQueryResolve | api::kUsageCopySrc, "timestamps");
   parts_->stream.profile(on);
 }
 

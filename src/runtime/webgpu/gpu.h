@@ -1,10 +1,10 @@
-// A GPU as WebGPU offers it: buffers, pipelines, one stream of commands, and reads that are waited for
-// late. Knows nothing about tensors.
+// A GPU as WebGPU offers it: buffers, pipelines, one stream of commands, and reads that are waited
+// for late. Knows nothing about tensors.
 //
-// Things happen in the order of the calls. Commands are recorded until submit(); what has to come after
-// them (a write, waiting for a read) submits them first. One thread at a time.
-// Every failure is a DeviceError; what the device reports late is raised by the next call. Once the
-// device is lost every call says so, and no wait is endless.
+// Things happen in the order of the calls. Commands are recorded until submit(); what has to come
+// after them (a write, waiting for a read) submits them first. One thread at a time. Every failure
+// is a DeviceError; what the device reports late is raised by the next call. Once the device is
+// lost every call says so, and no wait is endless.
 #pragma once
 
 #include <chrono>
@@ -36,7 +36,8 @@ class Pipeline;
 class BindGroup;
 class PendingRead;
 
-// One compute shader. Its buffers are @group(0) @binding(0), @binding(1), ... as `accesses` lists them.
+// One compute shader. Its buffers are @group(0) @binding(0), @binding(1), ... as `accesses` lists
+// them.
 struct PipelineSpec {
   std::string name;  // for messages
   std::string wgsl;
@@ -64,10 +65,10 @@ struct DispatchTime {
 
 // What tests can do to a device.
 enum class Fault {
-  lost,            // now
-  validation,      // a command is refused: raised by the next call
-  out_of_memory,   // a command runs out of memory: raised by the next call
-  buffer_memory,   // the next buffer() does not get its memory
+  lost,           // now
+  validation,     // a command is refused: raised by the next call
+  out_of_memory,  // a command runs out of memory: raised by the next call
+  buffer_memory,  // the next buffer() does not get its memory
 };
 
 class Gpu {
@@ -76,7 +77,8 @@ class Gpu {
   // timestamps, subgroups and f16.
   static std::unique_ptr<Gpu> open(std::size_t adapter = 0, const GpuOptions& options = {});
   // A WGPUDevice that the program already has, made by `library`. It is not destroyed in the end.
-  static std::unique_ptr<Gpu> adopt(void* device, const Library& library, const GpuOptions& options = {});
+  static std::unique_ptr<Gpu> adopt(void* device, const Library& library,
+                                    const GpuOptions& options = {});
   ~Gpu();
 
   // The adapter; limits and features are those of the open device.
@@ -91,19 +93,22 @@ class Gpu {
   void write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> bytes);
   void read(const Buffer& from, std::uint64_t offset, std::span<std::byte> bytes);
   // The bytes as they are at this point of the stream.
-  std::shared_ptr<PendingRead> read_later(const Buffer& from, std::uint64_t offset, std::uint64_t bytes);
+  std::shared_ptr<PendingRead> read_later(const Buffer& from, std::uint64_t offset,
+                                          std::uint64_t bytes);
 
-  // Equal specs get the same pipeline while it lives; the drivers that can compile several at a time.
+  // Equal specs get the same pipeline while it lives; the drivers that can compile several at a
+  // time.
   std::vector<std::shared_ptr<const Pipeline>> pipelines(std::span<const PipelineSpec> specs);
   std::shared_ptr<const Pipeline> pipeline(const PipelineSpec& spec);
   // Keeps the buffers alive.
-  std::shared_ptr<const BindGroup> bind(const Pipeline& pipeline, std::span<const Binding> bindings);
+  std::shared_ptr<const BindGroup> bind(const Pipeline& pipeline,
+                                        std::span<const Binding> bindings);
 
   // Dispatches share a compute pass until something else is recorded.
-  void dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::uint32_t x, std::uint32_t y = 1,
-                std::uint32_t z = 1);
-  void copy(const Buffer& from, std::uint64_t from_offset, const Buffer& to, std::uint64_t to_offset,
-            std::uint64_t bytes);
+  void dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::uint32_t x,
+                std::uint32_t y = 1, std::uint32_t z = 1);
+  void copy(const Buffer& from, std::uint64_t from_offset, const Buffer& to,
+            std::uint64_t to_offset, std::uint64_t bytes);
   void clear(const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes);
   void submit();  // at most one submit; none when nothing is recorded
   void wait();    // until all is done
@@ -126,7 +131,8 @@ class Gpu {
 
 class Buffer {
  public:
-  Buffer(Handle<api::BufferImpl> handle, std::uint64_t bytes) : handle_(std::move(handle)), bytes_(bytes) {}
+  Buffer(Handle<api::BufferImpl> handle, std::uint64_t bytes)
+      : handle_(std::move(handle)), bytes_(bytes) {}
   std::uint64_t bytes() const { return bytes_; }
   api::Buffer get() const { return handle_.get(); }
 
@@ -135,8 +141,8 @@ class Buffer {
   std::uint64_t bytes_;
 };
 
-// Bytes on their way from the device. May be dropped unread. Not to be used after its Gpu is gone, except
-// when it was ready before.
+// Bytes on their way from the device. May be dropped unread. Not to be used after its Gpu is gone,
+// except when it was ready before.
 class PendingRead {
  public:
   bool ready();                       // never waits; false as long as the read is not submitted

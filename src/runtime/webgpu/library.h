@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/webgpu/api.h"
+#include "runtime/webgpu/functions.h"
 
 namespace tensorgrad::webgpu {
 
@@ -14,16 +14,19 @@ struct Library {
   api::Functions call;
 };
 
-// The library of this process: the one that TG_WEBGPU_LIBRARY names, or else the first that is there
-// of those that library_places() lists. Loaded once and never unloaded. A DeviceError says what is
-// missing and how to get it; the next call tries again.
+// The library of this process: the one that TG_WEBGPU_LIBRARY names, or else the first that is
+// there of those that library_places() lists. Loaded once and never unloaded. A DeviceError says
+// what is missing and how to get it; the next call tries again.
 const Library& library();
+
+// The first of these paths that exists. A DeviceError if none does.
+std::string first_of(const std::vector<std::string>& places);
 
 // Loads the library at this path. A DeviceError if it is none or not one that we know how to call.
 Library load_library(const std::string& path);
 
-// Where the library is looked for, in this order: in lib/tensorgrad beside the folder of the running
-// program, in that program's folder, where the package was installed, where ./tg put it.
+// Where the library is looked for, in this order: in lib/tensorgrad beside the folder of the
+// running program, in that program's folder, where the package was installed, where ./tg put it.
 std::vector<std::string> library_places();
 
 // Owns one reference to an object of the library.

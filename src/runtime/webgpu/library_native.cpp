@@ -30,21 +30,10 @@ fs::path own_path() {
   if (!dladdr(reinterpret_cast<const void*>(&library_places), &info) || !info.dli_fname) return {};
   std::error_code error;
   // A program that was started by its bare name is listed by that name.
-  fs::path path = fs::path(info.dli_fname).has_parent_path() ? fs::canonical(info.dli_fname, error)
-                                                             : fs::canonical("/proc/self/exe", error);
+  fs::path path = fs::path(info.dli_fname).has_parent_path()
+                      ? fs::canonical(info.dli_fname, error)
+                      : fs::canonical("/proc/self/exe", error);
   return error ? fs::path() : path;
-}
-
-std::string found_library() {
-  if (const char* named = std::getenv("TG_WEBGPU_LIBRARY"); named && *named) return named;
-  for (const std::string& place : library_places()) {
-    std::error_code error;
-    if (fs::exists(place, error)) return place;
-  }
-  throw DeviceError(fmt::format(
-      "webgpu: the library {} was not found\n"
-      "  hint: run ./tg webgpu in tensorgrad's source tree, or name it in TG_WEBGPU_LIBRARY",
-      kFile));
 }
 
 }  // namespace
@@ -60,6 +49,17 @@ std::vector<std::string> library_places() {
   return places;
 }
 
+std::string first_of(const std::vector<std::string>& places) {
+  for (const std::string& place : places) {
+    std::error_code error;
+    if (fs::exists(place, error)) return place;
+  }
+  throw DeviceError(fmt::format(
+      "webgpu: the library {} was not found\n"
+      "  hint: run ./tg webgpu in tensorgrad's source tree, or name it in TG_WEBGPU_LIBRARY",
+      kFile));
+}
+
 Library load_library(const std::string& path) {
   // Never closed: it has threads of its own. Local: it brings along the symbols of its own parts.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -67,7 +67,7 @@ Library load_library(const std::string& path) {
   Library library;
   library.path = path;
   const char* missing = nullptr;
-#define TENSORGRAD_WEBGPU_FIND(name, result, arguments)                                          \
+#define TENSORGRAD_WEBGPU_FIND(name, result, arguments)                                   \
   library.call.name = reinterpret_cast<result(*) arguments>(dlsym(handle, "wgpu" #name)); \
   if (!library.call.name && !missing) missing = "wgpu" #name;
   {
@@ -77,10 +77,10 @@ Library load_library(const std::string& path) {
 #undef TENSORGRAD_WEBGPU_FIND
   if (missing) {
     dlclose(handle);
-    throw DeviceError(fmt::format(
-        "webgpu: {} is not the library that is needed, or too old: it has no {}\n"
-        "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
-        path, missing));
+    throw DeviceError(
+        fmt::format("webgpu: {} is not the library that is needed, or too old: it has no {}\n"
+                    "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
+                    path, missing));
   }
   return library;
 }
@@ -89,7 +89,10 @@ const Library& library() {
   static std::mutex mutex;
   static std::optional<Library> loaded;
   std::lock_guard lock(mutex);
-  if (!loaded) loaded = load_library(found_library());
+  if (!loaded) {
+    const char* named = std::getenv("TG_WEBGPU_LIBRARY");
+    loaded = load_library(named && *named ? named : first_of(library_places()));
+  }
   return *loaded;
 }
 

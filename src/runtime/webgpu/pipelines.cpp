@@ -41,7 +41,7 @@ std::shared_ptr<const Layout> Pipelines::layout(const std::vector<Access>& acces
   std::vector<api::BindGroupLayoutEntry> entries(accesses.size());
   for (std::size_t i = 0; i < accesses.size(); ++i) {
     entries[i].binding = static_cast<std::uint32_t>(i);
-    entries[i].buffer.type = accesses[i] == Access::read    ? api::BufferBindingType::read_only_storage
+    entries[i].buffer.type = accesses[i] == Access::read ? api::BufferBindingType::read_only_storage
                              : accesses[i] == Access::write ? api::BufferBindingType::storage
                                                             : api::BufferBindingType::uniform;
   }
@@ -49,14 +49,14 @@ std::shared_ptr<const Layout> Pipelines::layout(const std::vector<Access>& acces
   api::BindGroupLayoutDescriptor group;
   group.entry_count = entries.size();
   group.entries = entries.data();
-  Handle<api::BindGroupLayoutImpl> made(call.DeviceCreateBindGroupLayout(connection_.device(), &group),
-                                        call.BindGroupLayoutRelease);
+  Handle<api::BindGroupLayoutImpl> made(
+      call.DeviceCreateBindGroupLayout(connection_.device(), &group), call.BindGroupLayoutRelease);
   const api::BindGroupLayout groups[] = {made.get()};
   api::PipelineLayoutDescriptor pipeline;
   pipeline.layout_count = 1;
   pipeline.layouts = groups;
-  Handle<api::PipelineLayoutImpl> whole(call.DeviceCreatePipelineLayout(connection_.device(), &pipeline),
-                                        call.PipelineLayoutRelease);
+  Handle<api::PipelineLayoutImpl> whole(
+      call.DeviceCreatePipelineLayout(connection_.device(), &pipeline), call.PipelineLayoutRelease);
   known = std::make_shared<Layout>(Layout{accesses, std::move(made), std::move(whole)});
   return known;
 }
@@ -72,12 +72,14 @@ std::string Pipelines::compiler_lines(api::ShaderModule module, const std::strin
     for (std::size_t i = 0; info && i < info->message_count; ++i) {
       const api::CompilationMessage& message = info->messages[i];
       if (message.type != api::MessageType::error) continue;
-      out.text += fmt::format("\n  line {}, column {}: {}", message.line_num, message.line_pos, message.message.view());
+      out.text += fmt::format("\n  line {}, column {}: {}", message.line_num, message.line_pos,
+                              message.message.view());
       out.text += excerpt(out.wgsl, message.line_num, 2);
     }
   };
   told.userdata1 = &found;
-  connection_.wait(connection_.call.ShaderModuleGetCompilationInfo(module, told), "the shader compiler's messages");
+  connection_.wait(connection_.call.ShaderModuleGetCompilationInfo(module, told),
+                   "the shader compiler's messages");
   return found.text;
 }
 
@@ -89,8 +91,8 @@ Handle<api::ShaderModuleImpl> Pipelines::module(const PipelineSpec& spec) {
   descriptor.next = &source.chain;
   descriptor.label = std::string_view(spec.name);
   connection_.begin_scope(api::ErrorFilter::validation);
-  Handle<api::ShaderModuleImpl> module(call.DeviceCreateShaderModule(connection_.device(), &descriptor),
-                                       call.ShaderModuleRelease);
+  Handle<api::ShaderModuleImpl> module(
+      call.DeviceCreateShaderModule(connection_.device(), &descriptor), call.ShaderModuleRelease);
   if (const std::string message = connection_.end_scope(); !message.empty()) {
     const std::string lines = compiler_lines(module.get(), spec.wgsl);
     throw DeviceError(fmt::format("webgpu: the shader of kernel '{}' was refused:{}", spec.name,
@@ -120,7 +122,8 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
   }
   for (Job& job : jobs) {
     std::vector<api::ConstantEntry> constants;
-    for (const auto& [name, value] : job.spec->overrides) constants.push_back({nullptr, std::string_view(name), value});
+    for (const auto& [name, value] : job.spec->overrides)
+      constants.push_back({nullptr, std::string_view(name), value});
     api::ComputePipelineDescriptor descriptor;
     descriptor.label = std::string_view(job.spec->name);
     descriptor.layout = job.layout->pipeline.get();
@@ -129,7 +132,8 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
     descriptor.constant_count = constants.size();
     descriptor.constants = constants.data();
     api::CallbackInfo<api::CreatePipelineCallback> done;
-    done.callback = [](api::Status, api::ComputePipeline pipeline, api::StringView message, void* answer, void*) {
+    done.callback = [](api::Status, api::ComputePipeline pipeline, api::StringView message,
+                       void* answer, void*) {
       *static_cast<Answer*>(answer) = {pipeline, std::string(message.view())};
     };
     done.userdata1 = &job.answer;
@@ -139,13 +143,14 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
   for (Job& job : jobs) {
     connection_.wait(job.future, "compiling a kernel");
     made.push_back(std::make_shared<const Pipeline>(
-        Handle<api::ComputePipelineImpl>(job.answer.pipeline, call.ComputePipelineRelease), job.layout));
+        Handle<api::ComputePipelineImpl>(job.answer.pipeline, call.ComputePipelineRelease),
+        job.layout));
   }
   connection_.check();
   for (const Job& job : jobs) {
     if (job.answer.pipeline) continue;
-    throw DeviceError(fmt::format("webgpu: kernel '{}' was refused: {}{}", job.spec->name, job.answer.message,
-                                  excerpt(job.spec->wgsl, 0, 12)));
+    throw DeviceError(fmt::format("webgpu: kernel '{}' was refused: {}{}", job.spec->name,
+                                  job.answer.message, excerpt(job.spec->wgsl, 0, 12)));
   }
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (result[i]) continue;
@@ -157,18 +162,22 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
   return result;
 }
 
-std::shared_ptr<const BindGroup> Pipelines::bind(const Pipeline& pipeline, std::span<const Binding> bindings) {
+std::shared_ptr<const BindGroup> Pipelines::bind(const Pipeline& pipeline,
+                                                 std::span<const Binding> bindings) {
   const Layout& layout = pipeline.layout();
   if (bindings.size() != layout.accesses.size())
-    internal_error("webgpu: {} bindings for a kernel with {}", bindings.size(), layout.accesses.size());
+    internal_error("webgpu: {} bindings for a kernel with {}", bindings.size(),
+                   layout.accesses.size());
   std::vector<api::BindGroupEntry> entries(bindings.size());
   for (std::size_t i = 0; i < bindings.size(); ++i) {
     const Binding& binding = bindings[i];
-    const std::uint64_t bytes = binding.bytes ? binding.bytes : binding.buffer->bytes() - binding.offset;
+    const std::uint64_t bytes =
+        binding.bytes ? binding.bytes : binding.buffer->bytes() - binding.offset;
     const Limits& limits = connection_.info.limits;
-    if (binding.offset % limits.binding_alignment || binding.offset + bytes > binding.buffer->bytes())
-      internal_error("webgpu: binding {} is [{}, +{}) of a buffer of {} bytes, alignment {}", i, binding.offset,
-                     bytes, binding.buffer->bytes(), limits.binding_alignment);
+    if (binding.offset % limits.binding_alignment ||
+        binding.offset + bytes > binding.buffer->bytes())
+      internal_error("webgpu: binding {} is [{}, +{}) of a buffer of {} bytes, alignment {}", i,
+                     binding.offset, bytes, binding.buffer->bytes(), limits.binding_alignment);
     entries[i].binding = static_cast<std::uint32_t>(i);
     entries[i].buffer = binding.buffer->get();
     entries[i].offset = binding.offset;

@@ -43,7 +43,8 @@ class Pipelines {
   explicit Pipelines(Connection& connection) : connection_(connection) {}
 
   std::vector<std::shared_ptr<const Pipeline>> get(std::span<const PipelineSpec> specs);
-  std::shared_ptr<const BindGroup> bind(const Pipeline& pipeline, std::span<const Binding> bindings);
+  std::shared_ptr<const BindGroup> bind(const Pipeline& pipeline,
+                                        std::span<const Binding> bindings);
 
  private:
   std::shared_ptr<const Layout> layout(const std::vector<Access>& accesses);

@@ -24,28 +24,23 @@ Staging::~Staging() {
 }
 
 Handle<api::BufferImpl> Staging::take_buffer(std::uint64_t capacity) {
-  const api::Functions& call = connection_.call;
   if (const auto found = free_.find(capacity); found != free_.end()) {
     Handle<api::BufferImpl> buffer = std::move(found->second);
     free_.erase(found);
     return buffer;
   }
-  api::BufferDescriptor descriptor;
-  descriptor.usage = api::kUsageMapRead | api::kUsageCopyDst;
-  descriptor.size = capacity;
-  connection_.begin_scope(api::ErrorFilter::out_of_memory);
-  Handle<api::BufferImpl> buffer(call.DeviceCreateBuffer(connection_.device(), &descriptor), call.BufferRelease);
-  if (const std::string message = connection_.end_scope(); !message.empty())
-    throw DeviceError(fmt::format("webgpu: out of memory: {} bytes for a read: {}", capacity, message));
-  return buffer;
+  return connection_.make_buffer(capacity, api::kUsageMapRead | api::kUsageCopyDst, "a read");
 }
 
-std::shared_ptr<PendingRead> Staging::read(api::Buffer from, std::uint64_t offset, std::uint64_t bytes,
-                                           std::byte* target) {
-  const std::uint64_t capacity = bytes > kLargestKept ? bytes : std::bit_ceil(std::max<std::uint64_t>(bytes, 256));
+std::shared_ptr<PendingRead> Staging::read(api::Buffer from, std::uint64_t offset,
+                                           std::uint64_t bytes, std::byte* target) {
+  const std::uint64_t capacity =
+      bytes > kLargestKept ? bytes : std::bit_ceil(std::max<std::uint64_t>(bytes, 256));
   const auto full = [&] {
-    if (under_way_.empty() || (stream_.submitting() && !under_way_.front()->submitted_)) return false;
-    return bytes_under_way_ + capacity > connection_.options.staging_bytes || under_way_.size() >= kMostReads;
+    if (under_way_.empty() || (stream_.submitting() && !under_way_.front()->submitted_))
+      return false;
+    return bytes_under_way_ + capacity > connection_.options.staging_bytes ||
+           under_way_.size() >= kMostReads;
   };
   while (full()) finish_oldest();
   auto read = std::make_shared<PendingRead>();
@@ -69,11 +64,13 @@ void Staging::after_submit() {
     api::CallbackInfo<api::BufferMapCallback> done;
     done.callback = [](api::Status status, api::StringView message, void* problem, void*) {
       if (status == api::Status::success) return;
-      *static_cast<std::string*>(problem) = fmt::format("webgpu: reading failed: {}", message.view());
+      *static_cast<std::string*>(problem) =
+          fmt::format("webgpu: reading failed: {}", message.view());
     };
     done.userdata1 = &read.problem_;
     read.submitted_ = true;
-    read.mapped_ = connection_.call.BufferMapAsync(read.buffer_.get(), api::kMapRead, 0, read.size_, done);
+    read.mapped_ =
+        connection_.call.BufferMapAsync(read.buffer_.get(), api::kMapRead, 0, read.size_, done);
   }
 }
 
@@ -90,7 +87,8 @@ void Staging::finish(PendingRead& read) {
     const api::Functions& call = connection_.call;
     const void* from = call.BufferGetConstMappedRange(read.buffer_.get(), 0, read.size_);
     if (!read.target_) read.bytes_.resize(read.size_);
-    if (from && read.size_) std::memcpy(read.target_ ? read.target_ : read.bytes_.data(), from, read.size_);
+    if (from && read.size_)
+      std::memcpy(read.target_ ? read.target_ : read.bytes_.data(), from, read.size_);
     if (!from) read.problem_ = "webgpu: reading failed: the bytes cannot be reached";
     call.BufferUnmap(read.buffer_.get());
   } else {

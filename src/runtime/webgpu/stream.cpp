@@ -7,7 +7,8 @@ namespace tensorgrad::webgpu {
 api::CommandEncoder Stream::encoder() {
   if (!encoder_) {
     const api::Functions& call = connection_.call;
-    encoder_ = {call.DeviceCreateCommandEncoder(connection_.device(), nullptr), call.CommandEncoderRelease};
+    encoder_ = {call.DeviceCreateCommandEncoder(connection_.device(), nullptr),
+                call.CommandEncoderRelease};
   }
   return encoder_.get();
 }
@@ -23,7 +24,8 @@ void Stream::begin_pass() {
     descriptor.timestamps = &writes;
     ++timed_;
   }
-  pass_ = {call.CommandEncoderBeginComputePass(encoder(), &descriptor), call.ComputePassEncoderRelease};
+  pass_ = {call.CommandEncoderBeginComputePass(encoder(), &descriptor),
+           call.ComputePassEncoderRelease};
   pipeline_ = nullptr;
   buffers_ = nullptr;
   ++counts.passes;
@@ -35,11 +37,12 @@ void Stream::end_pass() {
   pass_.reset();
 }
 
-void Stream::dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::uint32_t x, std::uint32_t y,
-                      std::uint32_t z) {
+void Stream::dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::uint32_t x,
+                      std::uint32_t y, std::uint32_t z) {
   const api::Functions& call = connection_.call;
   if (!pass_) begin_pass();
-  if (pipeline_ != pipeline.get()) call.ComputePassEncoderSetPipeline(pass_.get(), pipeline_ = pipeline.get());
+  if (pipeline_ != pipeline.get())
+    call.ComputePassEncoderSetPipeline(pass_.get(), pipeline_ = pipeline.get());
   if (buffers_ != buffers.get())
     call.ComputePassEncoderSetBindGroup(pass_.get(), 0, buffers_ = buffers.get(), 0, nullptr);
   call.ComputePassEncoderDispatchWorkgroups(pass_.get(), x, y, z);
@@ -49,10 +52,11 @@ void Stream::dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::u
   if (2 * timed_ == kQueries) submit();
 }
 
-void Stream::copy(api::Buffer from, std::uint64_t from_offset, api::Buffer to, std::uint64_t to_offset,
-                  std::uint64_t bytes) {
+void Stream::copy(api::Buffer from, std::uint64_t from_offset, api::Buffer to,
+                  std::uint64_t to_offset, std::uint64_t bytes) {
   end_pass();
-  connection_.call.CommandEncoderCopyBufferToBuffer(encoder(), from, from_offset, to, to_offset, bytes);
+  connection_.call.CommandEncoderCopyBufferToBuffer(encoder(), from, from_offset, to, to_offset,
+                                                    bytes);
   ++counts.copies;
 }
 
@@ -72,8 +76,8 @@ void Stream::submit() {
   timed_ = 0;
   if (connection_.adopted()) connection_.begin_scope(api::ErrorFilter::validation);
   {
-    const Handle<api::CommandBufferImpl> commands(call.CommandEncoderFinish(encoder_.get(), nullptr),
-                                                  call.CommandBufferRelease);
+    const Handle<api::CommandBufferImpl> commands(
+        call.CommandEncoderFinish(encoder_.get(), nullptr), call.CommandBufferRelease);
     encoder_.reset();
     const api::CommandBuffer list[] = {commands.get()};
     call.QueueSubmit(connection_.queue(), 1, list);

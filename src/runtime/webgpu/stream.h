@@ -12,12 +12,15 @@ class Stream {
  public:
   explicit Stream(Connection& connection) : connection_(connection) {}
 
-  void dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::uint32_t x, std::uint32_t y, std::uint32_t z);
-  void copy(api::Buffer from, std::uint64_t from_offset, api::Buffer to, std::uint64_t to_offset, std::uint64_t bytes);
+  void dispatch(const Pipeline& pipeline, const BindGroup& buffers, std::uint32_t x,
+                std::uint32_t y, std::uint32_t z);
+  void copy(api::Buffer from, std::uint64_t from_offset, api::Buffer to, std::uint64_t to_offset,
+            std::uint64_t bytes);
   void clear(api::Buffer buffer, std::uint64_t offset, std::uint64_t bytes);
   bool submitting() const { return submitting_; }
   void submit();
-  // Hands over what writes left with the queue, and keeps their number in bounds like that of submissions.
+  // Hands over what writes left with the queue, and keeps their number in bounds like that of
+  // submissions.
   void flush_writes();
   void wait();
 

@@ -1,5 +1,5 @@
-// Whether Vulkan has any driver. Asked before Dawn is, because Dawn complains on stderr when there is
-// none, and because the answer tells what to install.
+// Whether Vulkan has any driver. Asked before Dawn is, because Dawn complains on stderr when there
+// is none, and because the answer tells what to install.
 #pragma once
 
 namespace tensorgrad::webgpu {
