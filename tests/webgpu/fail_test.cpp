@@ -111,6 +111,18 @@ TEST_F(GpuErrors, LateReportsAreRaisedOnceByTheNextCall) {
   EXPECT_EQ(read_floats(*gpu, *buffer)[0], 1.0f);
 }
 
+// The bytes of a read that ended in an error have nowhere to go any more.
+TEST_F(GpuErrors, AReadThatFailedLeavesNothingBehind) {
+  const auto gpu = Gpu::open(0, {.staging_bytes = 256});
+  const auto buffer = gpu->buffer(256, "both"), other = gpu->buffer(256, "other");
+  const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+  const Binding both[] = {{buffer.get()}, {buffer.get()}};
+  gpu->dispatch(*add, *gpu->bind(*add, both), 1);
+  expect_starts_with(device_error([&] { read_floats(*gpu, *buffer); }),
+                     "webgpu: a command was refused: ");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read_floats(*gpu, *other), std::vector<float>(64));
+}
+
 // A real one: a buffer bound for reading and for writing in one dispatch.
 TEST_F(GpuErrors, ARefusedCommandIsRaised) {
   const auto gpu = Gpu::open();

@@ -212,6 +212,20 @@ TEST_F(GpuReads, ManyAreUnderWayInBoundedMemory) {
   EXPECT_EQ(gpu->counts().passes, kSteps);
 }
 
+// Without a submit in sight: when the room is used up, what is recorded is submitted.
+TEST_F(GpuReads, ManyMayBeRecordedAtOnce) {
+  const auto gpu = Gpu::open(0, {.staging_bytes = 1024});
+  const auto buffer = gpu->buffer(4, "value");
+  gpu->write(*buffer, 0, bytes_of({3}));
+  std::vector<std::shared_ptr<PendingRead>> kept;
+  for (int i = 0; i < 20; ++i) {
+    kept.push_back(gpu->read_later(*buffer, 0, 4));
+    gpu->read_later(*buffer, 0, 4);  // dropped before it is submitted
+  }
+  for (const auto& read : kept) EXPECT_EQ(floats_of(read->wait())[0], 3.0f);
+  EXPECT_LT(gpu->counts().submits, 40);
+}
+
 TEST_F(GpuReads, MayOutliveTheDevice) {
   auto gpu = Gpu::open();
   const auto buffer = gpu->buffer(4, "value");

@@ -99,7 +99,8 @@ void Staging::finish(PendingRead& read) {
 
 void Staging::finish_oldest() {
   const std::shared_ptr<PendingRead> read = under_way_.front();
-  if (read.use_count() > 2 || !read->submitted_) return finish(*read);
+  if (!read->submitted_) stream_.submit();
+  if (read.use_count() > 2) return finish(*read);
   // Nobody wants it any more: unmapping takes the request back, which completes its future.
   connection_.call.BufferUnmap(read->buffer_.get());
   connection_.wait(read->mapped_, "a read");
