@@ -96,8 +96,8 @@ class Gpu {
   std::shared_ptr<PendingRead> read_later(const Buffer& from, std::uint64_t offset,
                                           std::uint64_t bytes);
 
-  // Equal specs get the same pipeline while it lives; the drivers that can compile several at a
-  // time.
+  // Equal specs get the same pipeline while somebody holds it. Those of one call are compiled side
+  // by side where the driver can.
   std::vector<std::shared_ptr<const Pipeline>> pipelines(std::span<const PipelineSpec> specs);
   std::shared_ptr<const Pipeline> pipeline(const PipelineSpec& spec);
   // Keeps the buffers alive.
@@ -141,8 +141,8 @@ class Buffer {
   std::uint64_t bytes_;
 };
 
-// Bytes on their way from the device. May be dropped unread. Not to be used after its Gpu is gone,
-// except when it was ready before.
+// Bytes on their way from the device. May be dropped unread. Once its Gpu is gone, waiting for one
+// that was not ready is an error.
 class PendingRead {
  public:
   bool ready();                       // never waits; false as long as the read is not submitted
