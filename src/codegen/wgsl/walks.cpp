@@ -38,7 +38,7 @@ std::vector<Shader> emit_arg_reduce(const Emitting& in) {
   source.declare(better + fmt::format("  return a {} b || (a == b && i < j);\n}}", than));
   source.declare(fmt::format("var<workgroup> values: array<{}, {}>;\nvar<workgroup> places: array<i32, {}>;", type, kThreads, kThreads));
   source.line("var best = {}(0);", type);
-  source.line("var where = -1;");
+  source.line("var place = -1;");
   source.open(fmt::format("for (var c = thread; c < {}u; c += {}u) {{", k.length, kThreads));
   source.line("let x = group * {}u + c;", k.length);
   ProgramWriter program(source, k.loads, k.program);
@@ -46,17 +46,17 @@ std::vector<Shader> emit_arg_reduce(const Emitting& in) {
   const std::string value = dtype == DType::boolean ? fmt::format("select(0, 1, {})", program.value(last(k.program)))
                                                     : program.value(last(k.program));
   source.line("let v = {};", value);
-  source.line("if (better(v, i32(c), best, where)) {{ best = v; where = i32(c); }}");
+  source.line("if (better(v, i32(c), best, place)) {{ best = v; place = i32(c); }}");
   source.close();
   source.line("values[thread] = best;");
-  source.line("places[thread] = where;");
+  source.line("places[thread] = place;");
   source.line("workgroupBarrier();");
   source.open("if (thread == 0u) {");
   source.open(fmt::format("for (var t = 1u; t < {}u; t++) {{", kThreads));
-  source.line("if (better(values[t], places[t], best, where)) {{ best = values[t]; where = places[t]; }}");
+  source.line("if (better(values[t], places[t], best, place)) {{ best = values[t]; place = places[t]; }}");
   source.close();
   for (const ir::Store& s : k.stores)
-    source.store_element(region(s.place.space), fmt::format("group + {}u", s.place.offset), DType::i32, "where");
+    source.store_element(region(s.place.space), fmt::format("group + {}u", s.place.offset), DType::i32, "place");
   source.close();
   return {source.finish(kThreads, k.lines)};
 }
