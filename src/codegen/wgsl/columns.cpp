@@ -67,17 +67,26 @@ class Columns {
       source.line("var {} = {}({});", sums.back(), type_name(instr(r).dtype, width_), identity);
     }
     if (k_.length > 0) {
-      source.open(fmt::format("for (var row = part * {}u + lane; row < min({}u, (part + 1u) * {}u); row += {}u) {{", rows,
-                              k_.length, rows, down_));
-      source.line("let x = row * {}u + at;", points);
-      program.write({.linear = "x", .line = "0u", .width = width_}, [&](std::size_t i) {
-        const Instr& in = k_.program.code[i];
-        return !in.line && in.op != ScalarOp::reduce;
-      });
-      for (std::size_t i = 0; i < roots_.size(); ++i) {
-        const Instr& in = instr(roots_[i]);
-        source.line("{} = {};", sums[i], combined(source, in.combine, in.dtype, width_, sums[i], program.as(in.a, width_)));
+      // Four rows at a time are read before the first is added; then the rest one by one.
+      const std::string first = fmt::format("part * {}u + lane", rows);
+      source.line("let end = min({}u, (part + 1u) * {}u);", k_.length, rows);
+      source.line("var row = {};", first);
+      const std::int64_t together = 4;
+      source.open(fmt::format("for (; row + {}u < end; row += {}u) {{", (together - 1) * down_, together * down_));
+      std::vector<std::vector<std::string>> values(roots_.size());
+      for (std::int64_t j = 0; j < together; ++j) {
+        for (std::size_t i = 0; i < roots_.size(); ++i) values[i].resize(static_cast<std::size_t>(together));
+        const std::string x = source.let(fmt::format("(row + {}u) * {}u + at", j * down_, points), "x");
+        elements(program, x);
+        for (std::size_t i = 0; i < roots_.size(); ++i) values[i][static_cast<std::size_t>(j)] = source.let(program.as(instr(roots_[i]).a, width_), "v");
+        program.forget_elements();
       }
+      for (std::size_t i = 0; i < roots_.size(); ++i)
+        for (const std::string& value : values[i]) add_to(source, i, sums[i], value);
+      source.close();
+      source.open(fmt::format("for (; row < end; row += {}u) {{", down_));
+      elements(program, source.let(fmt::format("row * {}u + at", points), "x"));
+      for (std::size_t i = 0; i < roots_.size(); ++i) add_to(source, i, sums[i], program.as(instr(roots_[i]).a, width_));
       source.close();
       program.forget_elements();
     }
@@ -107,6 +116,17 @@ class Columns {
     if (width_ == 4) source.close();
     source.close();
     return source.finish(threads, blocks * parts, whole ? 0 : scratch(parts));
+  }
+
+  void elements(ProgramWriter& program, const std::string& x) const {
+    program.write({.linear = x, .line = "0u", .width = width_}, [&](std::size_t i) {
+      const Instr& in = k_.program.code[i];
+      return !in.line && in.op != ScalarOp::reduce;
+    });
+  }
+
+  void add_to(Source& source, std::size_t i, const std::string& sum, const std::string& value) const {
+    source.line("{} = {};", sum, combined(source, instr(roots_[i]).combine, instr(roots_[i]).dtype, width_, sum, value));
   }
 
   // sum = sum joined with the shared values `step` threads on, as far as `end`.

@@ -147,12 +147,28 @@ class Matmul {
       source.line("let batch = x / {}u;", across * k_.M);
       source.line("var sum = {};", number(0, DType::f32, w));
       const bool quads = w == 4 && right(p).quad_axis() == 1;
-      const std::string b = quads ? fmt::format("{}_4(batch, k, column)", names_[p])
-                            : w == 1 ? fmt::format("{}(batch, k, column)", names_[p])
-                                     : fmt::format("vec4<f32>({0}(batch, k, column), {0}(batch, k, column + 1u), {0}(batch, k, column + 2u), {0}(batch, k, column + 3u))", names_[p]);
-      source.open(fmt::format("for (var k = 0u; k < {}u; k++) {{", k_.K));
-      source.line("sum = fma({}, {}, sum);", w == 4 ? "vec4<f32>(left(batch, row, k))" : "left(batch, row, k)", b);
-      source.close();
+      const auto step = [&](const std::string& k) {
+        const std::string b = quads ? fmt::format("{}_4(batch, {}, column)", names_[p], k)
+                              : w == 1 ? fmt::format("{}(batch, {}, column)", names_[p], k)
+                                       : fmt::format("vec4<f32>({0}(batch, {1}, column), {0}(batch, {1}, column + 1u), {0}(batch, {1}, column + 2u), {0}(batch, {1}, column + 3u))", names_[p], k);
+        return std::pair(fmt::format(fmt::runtime(w == 4 ? "vec4<f32>(left(batch, row, {}))" : "left(batch, row, {})"), k), b);
+      };
+      // Eight at a time are read before the first is used.
+      const std::int64_t together = 8, whole = k_.K / together * together;
+      if (whole > 0) {
+        source.open(fmt::format("for (var k = 0u; k < {}u; k += {}u) {{", whole, together));
+        for (std::int64_t j = 0; j < together; ++j) {
+          const auto [a, b] = step(fmt::format("k + {}u", j));
+          source.line("let a{} = {};", j, a);
+          source.line("let b{} = {};", j, b);
+        }
+        for (std::int64_t j = 0; j < together; ++j) source.line("sum = fma(a{0}, b{0}, sum);", j);
+        source.close();
+      }
+      for (std::int64_t k = whole; k < k_.K; ++k) {
+        const auto [a, b] = step(u32_text(k));
+        source.line("sum = fma({}, {}, sum);", a, b);
+      }
       source.line("finish_{}(x, sum);", p);
       source.close();
       begin += count;
@@ -214,16 +230,34 @@ class Matmul {
     }
     for (int i = 0; i < t.RM; ++i)
       for (int j = 0; j < quads_n; ++j) source.line("var c{}_{} = vec4<f32>();", i, j);
+    const std::int64_t quads = t.TN / 4, lanes = t.threads() / quads;
     if (part.sums_columns) source.line("var sums = vec4<f32>();");
     const std::int64_t per_split = ceil_div(ceil_div(k_.K, t.splits), t.TK) * t.TK;
     const std::string end = t.splits == 1 ? u32_text(k_.K) : fmt::format("min({}u, (split + 1u) * {}u)", k_.K, per_split);
-    source.open(fmt::format("for (var k0 = split * {}u; k0 < {}; k0 += {}u) {{", per_split, end, t.TK));
-    load_tile(source, left(), "tile_a", t.TM, true, "m0", k_.M);
-    load_tile(source, right(p), "tile_b", t.TN, false, "n0", part.N);
+    // The next tile is on its way while this one is used.
+    const TileLoad a(*this, left(), "tile_a", t.TM, true, "m0", k_.M), b(*this, right(p), "tile_b", t.TN, false, "n0", part.N);
+    a.declare(source);
+    b.declare(source);
+    source.line("let begin = split * {}u;", per_split);
+    source.line("let end = {};", end);
+    const auto fetch = [&](const char* from) {
+      a.fetch(source, from);
+      b.fetch(source, from);
+    };
+    if (t.splits > 1) source.open("if (begin < end) {");
+    fetch("begin");
+    if (t.splits > 1) source.close();
+    source.open(fmt::format("for (var k0 = begin; k0 < end; k0 += {}u) {{", t.TK));
+    a.stash(source);
+    b.stash(source);
     source.line("workgroupBarrier();");
+    source.line("let next = k0 + {}u;", t.TK);
+    source.open("if (next < end) {");
+    fetch("next");
+    source.close();
     if (part.sums_columns) {
-      source.open(fmt::format("if (m0 == 0u && thread < {}u) {{", t.TN / 4));
-      source.line("for (var k = 0u; k < {}u; k++) {{ sums += tile_b[k * {}u + thread]; }}", t.TK, t.TN / 4);
+      source.open(fmt::format("for (var k = thread / {0}u; k < {1}u; k += {2}u) {{", quads, t.TK, lanes));
+      source.line("sums += tile_b[k * {0}u + thread % {0}u];", quads);
       source.close();
     }
     source.open(fmt::format("for (var k = 0u; k < {}u; k++) {{", t.TK));
@@ -232,8 +266,8 @@ class Matmul {
     if (quads_m == 0) source.line("let a = tile_a[k * {}u + (ty >> 2u)][ty & 3u];", t.TM / 4);
     for (int i = 0; i < t.RM; ++i)
       for (int j = 0; j < quads_n; ++j) {
-        const std::string a = quads_m == 0 ? "a" : fmt::format("a{}.{}", i / 4, "xyzw"[i % 4]);
-        source.line("c{0}_{1} = fma(vec4<f32>({2}), b{1}, c{0}_{1});", i, j, a);
+        const std::string one = quads_m == 0 ? "a" : fmt::format("a{}.{}", i / 4, "xyzw"[i % 4]);
+        source.line("c{0}_{1} = fma(vec4<f32>({2}), b{1}, c{0}_{1});", i, j, one);
       }
     source.close();
     source.line("workgroupBarrier();");
@@ -241,7 +275,10 @@ class Matmul {
     for (int i = 0; i < t.RM; ++i)
       for (int j = 0; j < quads_n; ++j) finish(source, p, i, j);
     if (part.sums_columns) {
-      source.open(fmt::format("if (m0 == 0u && thread < {}u) {{", t.TN / 4));
+      source.line("tile_a[thread] = sums;");
+      source.line("workgroupBarrier();");
+      source.open(fmt::format("if (m0 == 0u && thread < {}u) {{", quads));
+      source.line("for (var j = {0}u; j < {1}u; j += {0}u) {{ sums += tile_a[thread + j]; }}", quads, t.threads());
       for (int q = 0; q < 4; ++q) {
         source.open(fmt::format("if (n0 + 4u * thread + {}u < {}u) {{", q, part.N));
         const std::string at = fmt::format("batch * {}u + n0 + 4u * thread + {}u", part.N, q);
@@ -254,59 +291,77 @@ class Matmul {
     }
   }
 
-  // tile[k, x / 4] = the operand's elements at x0 + x and k0 + k; zero outside. `rows`: x runs over rows.
-  void load_tile(Source& source, const Side& side, const char* tile, int X, bool rows, const char* x0, std::int64_t limit) const {
-    const int TK = tiles_.TK;
-    const std::int64_t threads = tiles_.threads();
-    const int axis = side.quad_axis();
-    const bool inside = limit % X == 0, k_inside = k_.K % TK == 0;
-    const auto guard = [&](const std::string& x, const std::string& k) {
-      std::vector<std::string> holds;
-      if (!inside) holds.push_back(fmt::format("{} < {}u", x, limit));
-      if (!k_inside) holds.push_back(fmt::format("{} < {}u", k, k_.K));
-      return fmt::format("{}", fmt::join(holds, " && "));
-    };
-    const auto at = [&](const std::string& x, const std::string& k) {
-      return rows ? fmt::format("batch, {}, {}", x, k) : fmt::format("batch, {}, {}", k, x);
-    };
-    // A value where it exists, zero elsewhere; never read outside.
-    const auto value = [&](const std::string& function, const std::string& x, const std::string& k, const char* zero) {
-      const std::string holds = guard(x, k);
-      const std::string name = source.fresh("t");
-      if (holds.empty()) {
-        source.line("let {} = {}({});", name, function, at(x, k));
-      } else {
-        source.line("var {} = {};", name, zero);
-        source.line("if ({}) {{ {} = {}({}); }}", holds, name, function, at(x, k));
-      }
-      return name;
-    };
-    if (axis == (rows ? 0 : 1)) {  // neighbours in x
-      source.open(fmt::format("for (var q = thread; q < {}u; q += {}u) {{", TK * X / 4, threads));
-      source.line("let x = {} + 4u * (q % {}u);", x0, X / 4);
-      source.line("let k = k0 + q / {}u;", X / 4);
-      source.line("{}[q] = {};", tile, value(fmt::format("{}_4", side.name), "x", "k", "vec4<f32>()"));
-      source.close();
-    } else if (axis >= 0) {  // neighbours in k: four by four, turned around
-      source.open(fmt::format("for (var q = thread; q < {}u; q += {}u) {{", TK * X / 16, threads));
-      source.line("let x = {} + 4u * (q / {}u);", x0, TK / 4);
-      source.line("let k = k0 + 4u * (q % {}u);", TK / 4);
-      std::vector<std::string> v;
-      for (int i = 0; i < 4; ++i) v.push_back(value(fmt::format("{}_4", side.name), fmt::format("x + {}u", i), "k", "vec4<f32>()"));
-      for (int i = 0; i < 4; ++i)
-        source.line("{}[(4u * (q % {}u) + {}u) * {}u + q / {}u] = vec4<f32>({}.{}, {}.{}, {}.{}, {}.{});", tile, TK / 4, i, X / 4, TK / 4,
-                    v[0], "xyzw"[i], v[1], "xyzw"[i], v[2], "xyzw"[i], v[3], "xyzw"[i]);
-      source.close();
-    } else {
-      source.open(fmt::format("for (var q = thread; q < {}u; q += {}u) {{", TK * X / 4, threads));
-      source.line("let x = {} + 4u * (q % {}u);", x0, X / 4);
-      source.line("let k = k0 + q / {}u;", X / 4);
-      std::vector<std::string> v;
-      for (int i = 0; i < 4; ++i) v.push_back(value(side.name, fmt::format("x + {}u", i), "k", "0.0f"));
-      source.line("{}[q] = vec4<f32>({}, {}, {}, {});", tile, v[0], v[1], v[2], v[3]);
-      source.close();
+  // tile[k, x / 4] = the operand's elements at x0 + x and k0 + k; zero outside. `rows`: x runs over rows. In two
+  // halves: from memory into registers, from there into the tile.
+  class TileLoad {
+   public:
+    TileLoad(const Matmul& matmul, const Side& side, const char* tile, int X, bool rows, const char* x0, std::int64_t limit)
+        : side_(side), tile_(tile), x0_(x0), X_(X), TK_(matmul.tiles_.TK), rows_(rows), threads_(matmul.tiles_.threads()), limit_(limit),
+          K_(matmul.k_.K) {
+      const int axis = side.quad_axis();
+      turned_ = axis >= 0 && axis != (rows ? 0 : 1);  // neighbours in k: four by four, turned around
+      quads_ = axis >= 0;
+      count_ = turned_ ? TK_ * X_ / 16 : TK_ * X_ / 4;
+      turns_ = ceil_div(count_, threads_);
     }
-  }
+
+    void declare(Source& source) const {
+      for (std::int64_t i = 0; i < turns_ * (turned_ ? 4 : 1); ++i) source.line("var {} = vec4<f32>();", slot(i));
+    }
+
+    void fetch(Source& source, const std::string& k0) const {
+      for (std::int64_t i = 0; i < turns_; ++i) {
+        begin(source, i);
+        const std::string q = at(i);
+        if (turned_) {
+          const std::string x = source.let(fmt::format("{} + 4u * ({} / {}u)", x0_, q, TK_ / 4), "x");
+          const std::string k = source.let(fmt::format("{} + 4u * ({} % {}u)", k0, q, TK_ / 4), "k");
+          for (int j = 0; j < 4; ++j) read(source, slot(4 * i + j), side_.name + std::string("_4"), fmt::format("{} + {}u", x, j), k, "vec4<f32>()");
+        } else {
+          const std::string x = source.let(fmt::format("{} + 4u * ({} % {}u)", x0_, q, X_ / 4), "x");
+          const std::string k = source.let(fmt::format("{} + {} / {}u", k0, q, X_ / 4), "k");
+          if (quads_) read(source, slot(i), side_.name + std::string("_4"), x, k, "vec4<f32>()");
+          else
+            for (int j = 0; j < 4; ++j) read(source, fmt::format("{}.{}", slot(i), "xyzw"[j]), side_.name, fmt::format("{} + {}u", x, j), k, "0.0f");
+        }
+        end(source);
+      }
+    }
+
+    void stash(Source& source) const {
+      for (std::int64_t i = 0; i < turns_; ++i) {
+        begin(source, i);
+        const std::string q = at(i);
+        if (!turned_) source.line("{}[{}] = {};", tile_, q, slot(i));
+        for (int j = 0; j < 4 && turned_; ++j)
+          source.line("{0}[(4u * ({1} % {2}u) + {3}u) * {4}u + {1} / {2}u] = vec4<f32>({5}.{9}, {6}.{9}, {7}.{9}, {8}.{9});", tile_, q, TK_ / 4, j,
+                      X_ / 4, slot(4 * i), slot(4 * i + 1), slot(4 * i + 2), slot(4 * i + 3), "xyzw"[j]);
+        end(source);
+      }
+    }
+
+   private:
+    std::string slot(std::int64_t i) const { return fmt::format("{}_{}", rows_ ? "next_a" : "next_b", i); }
+    std::string at(std::int64_t i) const { return i == 0 ? "thread" : fmt::format("(thread + {}u)", i * threads_); }
+    void begin(Source& source, std::int64_t i) const { source.open((i + 1) * threads_ > count_ ? fmt::format("if ({} < {}u) {{", at(i), count_) : "{"); }
+    void end(Source& source) const { source.close(); }
+
+    // The value where it exists, zero elsewhere; nothing is read outside.
+    void read(Source& source, const std::string& to, const std::string& function, const std::string& x, const std::string& k, const char* zero) const {
+      std::vector<std::string> holds;
+      if (limit_ % X_ != 0) holds.push_back(fmt::format("{} < {}u", x, limit_));
+      if (K_ % TK_ != 0) holds.push_back(fmt::format("{} < {}u", k, K_));
+      const std::string value = rows_ ? fmt::format("{}(batch, {}, {})", function, x, k) : fmt::format("{}(batch, {}, {})", function, k, x);
+      if (holds.empty()) source.line("{} = {};", to, value);
+      else source.line("if ({}) {{ {} = {}; }} else {{ {} = {}; }}", fmt::join(holds, " && "), to, value, to, zero);
+    }
+
+    const Side side_;
+    const char *tile_, *x0_;
+    int X_, TK_;
+    bool rows_, turned_ = false, quads_ = false;
+    std::int64_t threads_, limit_, K_, count_ = 0, turns_ = 0;
+  };
 
   void finish(Source& source, std::size_t p, int i, int j) const {
     const MatmulTiles& t = tiles_;

@@ -122,8 +122,8 @@ void note_loads(Source& source, const Kernel& k) {
 }
 
 // Bad ids are noted by the threads that look at all of them first.
-void note_bad(Source& source, const Kernel& k, const std::string& condition) {
-  source.line("if ({}(id < 0 || id >= {}) && faults[0] == 0) {{ faults[0] = {}; faults[1] = id; }}", condition, k.extent,
+void note_bad(Source& source, const Kernel& k, const std::string& id, const std::string& condition) {
+  source.line("if ({0}({1} < 0 || {1} >= {2}) && faults[0] == 0) {{ faults[0] = {3}; faults[1] = {1}; }}", condition, id, k.extent,
               k.stores[0].node + 1);
 }
 
@@ -155,13 +155,26 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
   first.line("let part = group / {}u;", blocks * V);
   first.line("let column = min(d, {}u);", D - 1);
   first.line("var sum = 0.0f;");
-  first.open(fmt::format("for (var p = part * {}u + lane; p < min({}u, (part + 1u) * {}u); p += {}u) {{", per_part, P, per_part, kAbove));
-  first.line("let id = {};", load_text(first, k.loads[0], "p"));
-  note_bad(first, k, "v == 0 && d == 0u && ");
-  first.open("if (id == v) {");
-  first.line("let x = p * {}u + column;", D);
-  first.line("sum += {};", load_text(first, k.loads[1], "x"));
+  first.line("let end = min({}u, (part + 1u) * {}u);", P, per_part);
+  first.line("var p = part * {}u + lane;", per_part);
+  // Eight ids at a time are read before the first is looked at.
+  first.open(fmt::format("for (; p + {}u < end; p += {}u) {{", 7 * kAbove, 8 * kAbove));
+  std::vector<std::string> ids;
+  for (int j = 0; j < 8; ++j) {
+    const std::string at = first.let(fmt::format("p + {}u", j * kAbove), "p");
+    ids.push_back(first.let(load_text(first, k.loads[0], at.c_str()), "id"));
+  }
+  const auto add = [&](const std::string& id, const std::string& at) {
+    note_bad(first, k, id, "v == 0 && d == 0u && ");
+    first.open(fmt::format("if ({} == v) {{", id));
+    first.line("let x = ({}) * {}u + column;", at, D);
+    first.line("sum += {};", load_text(first, k.loads[1], "x"));
+    first.close();
+  };
+  for (int j = 0; j < 8; ++j) add(ids[static_cast<std::size_t>(j)], fmt::format("p + {}u", j * kAbove));
   first.close();
+  first.open(fmt::format("for (; p < end; p += {}u) {{", kAbove));
+  add(first.let(load_text(first, k.loads[0], "p"), "id"), "p");
   first.close();
   first.line("sums[thread] = sum;");
   first.line("workgroupBarrier();");
@@ -201,7 +214,7 @@ std::vector<Shader> emit_scatter_add(const Emitting& in) {
   source.open(fmt::format("for (var j = 0u; j < {}u; j++) {{", k.length));
   source.line("let y = row * {}u + j;", k.length);
   source.line("let id = {};", load_text(source, k.loads[0], "y"));
-  note_bad(source, k, "e == 0 && ");
+  note_bad(source, k, "id", "e == 0 && ");
   source.line("if (id == e) {{ sum += {}; }}", load_text(source, k.loads[1], "y"));
   source.close();
   source.store_element(region(s.place.space), address(source, k.store_map, "x", s.place.offset).text, s.dtype, "sum");
