@@ -17,8 +17,8 @@ struct Candidate {
 };
 constexpr Candidate kCandidates[] = {
     {{.TM = 128, .TN = 128, .TK = 16, .RM = 8, .RN = 8}, 0.60},
-    {{.TM = 64, .TN = 64, .TK = 16, .RM = 4, .RN = 4}, 0.42},
-    {{.TM = 32, .TN = 32, .TK = 32, .RM = 1, .RN = 4}, 0.18},
+    {{.TM = 64, .TN = 64, .TK = 32, .RM = 4, .RN = 4}, 0.45},
+    {{.TM = 32, .TN = 32, .TK = 64, .RM = 1, .RN = 4}, 0.20},
 };
 
 // A large device, in numbers that decide nothing but which of two good choices is taken.
@@ -59,7 +59,7 @@ MatmulTiles choose_tiles(const ir::Kernel& kernel) {
   double shortest = std::numeric_limits<double>::infinity();
   for (const Candidate& c : kCandidates)
     for (std::int64_t splits = 1; splits <= 64 && (splits == 1 || kernel.K >= kLongK); splits *= 2) {
-      if (kernel.K < splits * 4 * c.tiles.TK && splits > 1) break;
+      if (kernel.K < splits * 2 * c.tiles.TK && splits > 1) break;
       const double time = microseconds(kernel, c, splits, columns);
       if (time >= shortest) continue;
       shortest = time;

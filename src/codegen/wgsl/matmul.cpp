@@ -260,15 +260,20 @@ class Matmul {
       source.line("sums += tile_b[k * {0}u + thread % {0}u];", quads);
       source.close();
     }
-    source.open(fmt::format("for (var k = 0u; k < {}u; k++) {{", t.TK));
-    for (int i = 0; i < quads_m; ++i) source.line("let a{} = tile_a[k * {}u + {}u + ty];", i, t.TM / 4, i * t.TM / t.RM);
-    for (int j = 0; j < quads_n; ++j) source.line("let b{} = tile_b[k * {}u + {}u + tx];", j, t.TN / 4, j * TX);
-    if (quads_m == 0) source.line("let a = tile_a[k * {}u + (ty >> 2u)][ty & 3u];", t.TM / 4);
-    for (int i = 0; i < t.RM; ++i)
-      for (int j = 0; j < quads_n; ++j) {
-        const std::string one = quads_m == 0 ? "a" : fmt::format("a{}.{}", i / 4, "xyzw"[i % 4]);
-        source.line("c{0}_{1} = fma(vec4<f32>({2}), b{1}, c{0}_{1});", i, j, one);
-      }
+    // Small tiles wait for workgroup memory more than they compute: four values of k are read at a time.
+    const int together = t.RM * t.RN <= 16 ? 4 : 1;
+    source.open(fmt::format("for (var k = 0u; k < {}u; k += {}u) {{", t.TK, together));
+    for (int u = 0; u < together; ++u) {
+      for (int i = 0; i < quads_m; ++i) source.line("let a{}_{} = tile_a[(k + {}u) * {}u + {}u + ty];", i, u, u, t.TM / 4, i * t.TM / t.RM);
+      if (quads_m == 0) source.line("let a_{} = tile_a[(k + {}u) * {}u + (ty >> 2u)][ty & 3u];", u, u, t.TM / 4);
+      for (int j = 0; j < quads_n; ++j) source.line("let b{}_{} = tile_b[(k + {}u) * {}u + {}u + tx];", j, u, u, t.TN / 4, j * TX);
+    }
+    for (int u = 0; u < together; ++u)
+      for (int i = 0; i < t.RM; ++i)
+        for (int j = 0; j < quads_n; ++j) {
+          const std::string one = quads_m == 0 ? fmt::format("a_{}", u) : fmt::format("a{}_{}.{}", i / 4, u, "xyzw"[i % 4]);
+          source.line("c{0}_{1} = fma(vec4<f32>({2}), b{1}_{3}, c{0}_{1});", i, j, one, u);
+        }
     source.close();
     source.line("workgroupBarrier();");
     source.close();
