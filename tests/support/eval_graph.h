@@ -9,6 +9,7 @@
 
 #include "ir/graph.h"
 #include "reference/interpret.h"
+#include "schedule/layout.h"
 
 namespace tensorgrad::eval {
 
@@ -17,6 +18,8 @@ struct EvalOptions {
   int threads = 1;
   bool fuse = true;
   bool guards = false;  // every tensor gets memory of its own, with poison on both sides of it
+  // Where parameters lie; needed when the graph also sees them as one flat tensor. Null: anywhere.
+  const schedule::Layout* parameters = nullptr;
 };
 
 struct Evaluated {
