@@ -21,6 +21,10 @@ struct Expected {
 // `runs` with roundings; more of them miss fewer ties.
 Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs);
 
+// Every element of a result may be off as far as the worst of them: where one of several equal
+// numbers is chosen, which one is.
+void allow_alike(Expected& expected);
+
 // The first element that is off by more than allowed; empty when there is none. i32 and bool are
 // allowed to be off only where a rounding decides.
 std::string difference(const Expected& expected, std::size_t result, const reference::Value& got);

@@ -5,6 +5,7 @@
 #include "support/fail.h"
 #include "tests/fuzz/generate.h"
 #include "tests/fuzz/shrink.h"
+#include "tests/fuzz/slope.h"
 
 namespace tensorgrad::fuzz {
 
@@ -17,7 +18,11 @@ Verdict check_program(const Program& program, std::uint64_t seed) {
   } catch (const std::exception& error) {
     return {Verdict::Kind::fails, error.what(), "build"};
   }
-  return check(built, configurations(seed));
+  Verdict verdict = check(built, configurations(seed));
+  if (verdict.kind != Verdict::Kind::agrees) return verdict;
+  if (const std::string slope = slope_difference(built, seed); !slope.empty())
+    return {Verdict::Kind::fails, slope, "differentiate"};
+  return verdict;
 }
 
 Explored explore(std::uint64_t seed) {

@@ -9,6 +9,7 @@
 #include "autodiff/differentiate.h"
 #include "ir/primitive.h"
 #include "optim/update.h"
+#include "support/fail.h"
 #include "tests/fuzz/rows.h"
 
 namespace tensorgrad::fuzz {
@@ -16,6 +17,8 @@ namespace {
 
 using ir::Result;
 using reference::Value;
+
+constexpr std::int64_t kMostElements = 100'000;  // of a value
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -85,6 +88,7 @@ const Made& Assembler::add(const Instr& instr) {
   for (const int operand : instr.in) args.in.push_back(values_[at(operand)]);
   Tensor tensor = instr.row->make(args);
   if (instr.tame && tensor.dtype() == f32) tensor = tanh(tensor);
+  if (tensor.count() > kMostElements) user_error("fuzz: {} elements are too many", tensor.count());
   values_.push_back({tensor, tensor.dtype() == i32 ? args.limit : 0});
   return values_.back();
 }

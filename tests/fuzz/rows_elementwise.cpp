@@ -51,10 +51,12 @@ Tensor powered(Args& a) {
   }
 }
 
+// Whether a real number is exactly zero is nothing to rely on; whether it is positive is.
 Tensor converted(Args& a) {
-  const DType to[] = {f32, i32, boolean};
-  const Tensor x = a[0].dtype() == f32 ? a[0] * 3.0f : a[0];
-  return cast(x, to[a.pick(3)]);
+  const DType types[] = {f32, i32, boolean};
+  const DType to = types[a.pick(3)];
+  if (a[0].dtype() != f32) return cast(a[0], to);
+  return cast(to == boolean ? relu(a[0]) : a[0] * 3.0f, to);
 }
 
 Tensor clamped(Args& a) {

@@ -12,10 +12,12 @@ Tensor reduced(Args& a) {
   return op(a[0], axes, a.flip());
 }
 
-// Over axes with at least two elements to spread.
+// Over axes with at least two elements to spread, which are not all equal: the derivative of a
+// standard deviation is not finite there.
 template <Tensor (*op)(Operand, Axes, bool, int)>
 Tensor spread(Args& a) {
-  const Tensor x = a[0].count() > 1 ? a[0] : stack({a[0], a[0] * 2.0f + 1.0f}, 0);
+  const Tensor wide = a[0].count() > 1 ? a[0] : stack({a[0], a[0]}, 0);
+  const Tensor x = wide + remade(sin(1.7f * cast(arange(wide.count()), f32)), wide.shape());
   Axes axes = a.axes(x);
   std::int64_t count = 1;
   for (const int d : axes.values()) count *= x.size(d);
