@@ -45,6 +45,7 @@ struct TrainingOptions {
   std::uint32_t seed = 0;           // of initial weights and random ops
   std::string device = "auto";      // "auto" or "cpu"
   int threads = 0;                  // of the CPU; 0: one per core
+  std::vector<std::string> without = {};  // compiler passes to leave out, by name: see compiler_passes()
 };
 
 struct ForwardOptions {
@@ -52,13 +53,23 @@ struct ForwardOptions {
   std::uint32_t seed = 0;
   std::string device = "auto";
   int threads = 0;
+  std::vector<std::string> without = {};
 };
 
 // Another graph over parameters that exist already.
 struct AttachOptions {
   std::vector<InputSpec> inputs = {};
   bool training = false;  // true: dropout drops
+  std::vector<std::string> without = {};
 };
+
+// A part of the compiler that can be left out, for looking inside and for finding faults. Values
+// stay what they are, up to rounding.
+struct PassInfo {
+  std::string_view name;
+  std::string_view what;  // becomes true
+};
+std::vector<PassInfo> compiler_passes();
 
 // ---- while tracing
 
@@ -178,6 +189,25 @@ struct Counts {
   std::int64_t gradient_bytes = 0;
   std::int64_t state_bytes = 0;    // of the optimizer
   std::int64_t input_bytes = 0;
+  std::int64_t operations = 0;     // floating-point and integer arithmetic per step
+  std::int64_t bytes_moved = 0;    // read and written by kernels per step, each element once a kernel
+};
+
+// A kernel of the plan, and what it writes. Bytes are counted once, however often a kernel reads them.
+struct PlannedTensor {
+  std::string type;           // "f32[32,784]"
+  std::string space;          // "arena", "gradients", ...
+  std::int64_t offset = 0;    // in bytes
+  std::int64_t bytes = 0;
+  std::int64_t last_use = 0;  // the last kernel that reads it; the number of kernels if it outlives the run
+  bool in_place = false;      // written over an operand
+};
+
+struct PlannedKernel {
+  std::string kind;           // rows, columns, matmul, single or copy
+  std::vector<std::string> ops;
+  std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;
+  std::vector<PlannedTensor> writes;
 };
 
 struct ParamInfo {
@@ -211,6 +241,8 @@ class ProgramHandle {
   // A stage of the compiler as text: trace, differentiate, update, simplify, fuse, plan or lower.
   std::string show(std::string_view stage) const;
   static std::span<const std::string_view> stages();
+  // The kernels of a step in order, as show("plan") prints them.
+  std::vector<PlannedKernel> plan() const;
 
  protected:
   ProgramHandle(std::shared_ptr<detail::Session> session, std::shared_ptr<detail::Program> program)

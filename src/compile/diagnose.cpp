@@ -4,6 +4,7 @@
 
 #include "compile/session.h"
 #include "ir/primitive.h"
+#include "schedule/operand.h"
 #include "support/fail.h"
 
 namespace tensorgrad::detail {
@@ -30,8 +31,7 @@ const char* word(Health health) { return health == Health::nan ? "NaN" : "infini
 }  // namespace
 
 std::string Session::diagnose(Program& program) {
-  std::unique_ptr<Variant> variant = compile(program.stages.differentiate, program, false,
-                                             {.fuse = {.enabled = false}, .keep_all = true});
+  std::unique_ptr<Variant> variant = compile(program.stages.differentiate, program, false, {"fuse", "reuse"});
   submit(program, *variant);
   const ir::Graph& graph = variant->plan.graph;
   const auto health = [&](NodeId id) {

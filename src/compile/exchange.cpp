@@ -162,6 +162,27 @@ Counts Session::counts(const Program& program) const {
     for (const auto& entry : state_layout_.entries())
       out.state_bytes += is_flat(entry) ? out.gradient_bytes : 4 * entry.type.shape.count();
   for (const InputSpec& spec : program.specs) out.input_bytes += 4 * spec.shape.count();
+  for (const schedule::Step& step : plan.steps) {
+    out.operations += step.operations;
+    out.bytes_moved += step.bytes_read + step.bytes_written;
+  }
+  return out;
+}
+
+std::vector<PlannedKernel> Session::plan(const Program& program) const {
+  std::vector<PlannedKernel> out;
+  const schedule::Plan& plan = program.main->plan;
+  for (const schedule::Step& step : plan.steps) {
+    PlannedKernel kernel{.kind = std::string(step.kind()), .ops = {}, .operations = step.operations,
+                         .bytes_read = step.bytes_read, .bytes_written = step.bytes_written, .writes = {}};
+    for (const ir::NodeId id : step.group.nodes) kernel.ops.emplace_back(plan.graph[id].op->name);
+    for (const schedule::Stored& stored : step.stored) {
+      const ir::Type& type = plan.graph[stored.node].type;
+      kernel.writes.push_back({type.text(), ir::name(stored.place.space), 4 * stored.place.offset, 4 * type.shape.count(),
+                               stored.last_use, stored.over >= 0});
+    }
+    out.push_back(std::move(kernel));
+  }
   return out;
 }
 

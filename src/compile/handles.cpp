@@ -2,6 +2,7 @@
 #include <array>
 
 #include "compile/session.h"
+#include "passes/pipeline.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -106,6 +107,15 @@ std::string ProgramHandle::device() const { return session("device").device().na
 int ProgramHandle::threads() const { return session("threads").device().threads(); }
 std::string ProgramHandle::show(std::string_view stage) const { return session("show").show(program("show"), stage); }
 
+std::vector<PlannedKernel> ProgramHandle::plan() const { return session("plan").plan(program("plan")); }
+
+std::vector<PassInfo> compiler_passes() {
+  std::vector<PassInfo> out;
+  for (const auto& pass : passes::pipeline()) out.push_back({pass.name, pass.what});
+  for (const auto& part : schedule::switches()) out.push_back({part.name, part.what});
+  return out;
+}
+
 std::span<const std::string_view> ProgramHandle::stages() {
   static constexpr std::array<std::string_view, 7> kStages = {"trace", "differentiate", "update", "simplify",
                                                               "fuse",  "plan",          "lower"};
@@ -140,12 +150,12 @@ Compiled compile_training(const FoundParams& params, const TrainingOptions& opti
 
 Compiled compile_forward(const FoundParams& params, const ForwardOptions& options, const Trace& trace) {
   auto session = std::make_shared<Session>(params, options.device, options.threads, options.seed);
-  auto program = session->build_forward(options.inputs, false, trace);
+  auto program = session->build_forward(options.inputs, false, options.without, trace);
   return {session, program};
 }
 
 Compiled attach(const std::shared_ptr<Session>& session, const AttachOptions& options, const Trace& trace) {
-  return {session, session->build_forward(options.inputs, options.training, trace)};
+  return {session, session->build_forward(options.inputs, options.training, options.without, trace)};
 }
 
 }  // namespace detail

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "autodiff/differentiate.h"
 #include "compile/initialise.h"
 #include "kernels/lower.h"
-#include "passes/canonicalise.h"
-#include "passes/cse.h"
-#include "passes/dce.h"
-#include "passes/expand.h"
+#include "passes/pipeline.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -30,12 +28,32 @@ double ms_since(Clock::time_point start) {
 }
 
 // The graph without the captures that nobody asked for, and without what only they needed.
-ir::Graph simplify(ir::Graph graph, bool captures) {
+ir::Graph simplify(ir::Graph graph, bool captures, const std::vector<std::string>& without) {
   if (!captures) std::erase_if(graph.results, [](const Result& r) { return r.kind == Result::Kind::capture; });
-  graph = passes::expand(passes::dce(graph));
-  graph = passes::dce(passes::cse(passes::canonicalise(graph)));
-  ir::verify(graph);
-  return graph;
+  return passes::simplify(std::move(graph), without);
+}
+
+// The passes to leave out: those asked for, and those that TENSORGRAD_WITHOUT names.
+std::vector<std::string> left_out(std::vector<std::string> without) {
+  if (const char* more = std::getenv("TENSORGRAD_WITHOUT"))
+    for (std::string& name : split(more, ','))
+      if (!name.empty()) without.push_back(std::move(name));
+  std::vector<std::string> known;
+  for (const PassInfo& pass : compiler_passes()) known.emplace_back(pass.name);
+  for (const std::string& name : without)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      user_error("compile: there is no pass '{}' to leave out\n  hint: {}", name, join(known, ", "));
+  return without;
+}
+
+// One per core, unless TENSORGRAD_THREADS says otherwise.
+int default_threads(int threads) {
+  const char* text = threads == 0 ? std::getenv("TENSORGRAD_THREADS") : nullptr;
+  if (!text || !*text) return threads;
+  char* end = nullptr;
+  const long wanted = std::strtol(text, &end, 10);
+  if (*end || wanted < 1 || wanted > 1024) user_error("TENSORGRAD_THREADS: '{}' is not a number between 1 and 1024", text);
+  return static_cast<int>(wanted);
 }
 
 // Whether a gradient flows from the loss to one of the wanted nodes.
@@ -67,7 +85,7 @@ float bits_of(std::int32_t value) {
 }  // namespace
 
 Session::Session(const FoundParams& params, const std::string& device, int threads, std::uint32_t seed)
-    : device_(runtime::open_device(device, threads)), seed_(seed) {
+    : device_(runtime::open_device(device, default_threads(threads))), seed_(seed) {
   static std::atomic<std::uint64_t> next{1};
   id_ = next++;
   std::map<const void*, int> tied;
@@ -112,9 +130,9 @@ void Session::initialise() {
 }
 
 std::unique_ptr<Variant> Session::compile(const ir::Graph& graph, Program& program, bool captures,
-                                          const schedule::PlanOptions& options) {
+                                          const std::vector<std::string>& without) {
   auto variant = std::make_unique<Variant>();
-  variant->plan = schedule::plan(simplify(graph, captures), {param_layout_, state_layout_, program.inputs}, options);
+  variant->plan = schedule::plan(simplify(graph, captures, without), {param_layout_, state_layout_, program.inputs}, without);
   variant->kernels = kernels::lower(variant->plan);
   variant->loaded = device_->load(variant->kernels);
   variant->outputs = device_->allocate(variant->plan.elements[static_cast<std::size_t>(Space::outputs)]);
@@ -126,6 +144,7 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
   auto program = std::make_shared<Program>();
   program->training = true;
   program->specs = options.inputs;
+  program->without = left_out(options.without);
   accumulate_ = options.accumulate;
   if (accumulate_ < 1) user_error("compile: accumulate must be at least 1: {}", accumulate_);
   if (!(options.clip_grad_norm >= 0))
@@ -193,11 +212,11 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
   }
   optim::append_update(traced.builder, traced.loss, trained, flat_elements_, update);
   program->stages.update = std::move(traced.builder.graph);
-  program->stages.simplify = simplify(program->stages.update, false);
+  program->stages.simplify = simplify(program->stages.update, false, program->without);
 
   for (const InputSpec& spec : options.inputs) program->inputs.place(spec.name, {spec.dtype, spec.shape});
-  program->main = compile(program->stages.update, *program, false);
-  if (accumulate_ > 1) program->accumulating = compile(program->stages.accumulate, *program, false);
+  program->main = compile(program->stages.update, *program, false, program->without);
+  if (accumulate_ > 1) program->accumulating = compile(program->stages.accumulate, *program, false, program->without);
   program->input_buffer = device_->allocate(program->inputs.elements());
   gradient_buffer_ = device_->allocate(param_layout_.elements());
   grow_state();
@@ -206,17 +225,18 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
 }
 
 std::shared_ptr<Program> Session::build_forward(const std::vector<InputSpec>& inputs, bool training,
-                                                const Trace& function) {
+                                                const std::vector<std::string>& without, const Trace& function) {
   std::lock_guard lock(mutex_);
   const auto start = Clock::now();
   if (!param_buffer_) lay_out_parameters();
   auto program = std::make_shared<Program>();
   program->specs = inputs;
+  program->without = left_out(without);
   trace::Traced traced = trace::trace({.inputs = inputs, .training = training, .model = id_}, function);
   program->stages.trace = std::move(traced.builder.graph);
-  program->stages.simplify = simplify(program->stages.trace, false);
+  program->stages.simplify = simplify(program->stages.trace, false, program->without);
   for (const InputSpec& spec : inputs) program->inputs.place(spec.name, {spec.dtype, spec.shape});
-  program->main = compile(program->stages.trace, *program, false);
+  program->main = compile(program->stages.trace, *program, false, program->without);
   program->input_buffer = device_->allocate(program->inputs.elements());
   program->compile_ms = ms_since(start);
   return program;
@@ -237,7 +257,7 @@ Variant& Session::choose(Program& program, bool captures, bool accumulating) {
                              : program.training ? program.stages.update
                                                 : program.stages.trace;
     const std::int64_t before = program.inputs.elements();
-    variant = compile(graph, program, true);
+    variant = compile(graph, program, true, program.without);
     // A capture may read an input that nothing else did; all declared inputs have a place already.
     if (program.inputs.elements() != before) {
       program.input_buffer = device_->allocate(program.inputs.elements());

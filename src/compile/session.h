@@ -51,6 +51,7 @@ class Program {
 
   bool training = false;
   std::vector<InputSpec> specs;
+  std::vector<std::string> without;  // passes left out
   Stages stages;
   schedule::Layout inputs;
   std::unique_ptr<runtime::Buffer> input_buffer;
@@ -70,7 +71,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(const FoundParams& params, const std::string& device, int threads, std::uint32_t seed);
 
   std::shared_ptr<Program> build_training(const TrainingOptions& options, const Trace& trace);
-  std::shared_ptr<Program> build_forward(const std::vector<InputSpec>& inputs, bool training, const Trace& trace);
+  std::shared_ptr<Program> build_forward(const std::vector<InputSpec>& inputs, bool training,
+                                         const std::vector<std::string>& without, const Trace& trace);
 
   std::shared_ptr<Outcome> step(Program& program, const Feed& feed, const RunOptions& options);
   std::shared_ptr<Outcome> run(Program& program, const Feed& feed, const RunOptions& options);
@@ -87,6 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
   double next_lr() const;
   std::int64_t steps() const;
   Counts counts(const Program& program) const;
+  std::vector<PlannedKernel> plan(const Program& program) const;
   std::string show(const Program& program, std::string_view stage) const;
   const runtime::Device& device() const { return *device_; }
 
@@ -96,7 +99,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
-                                   const schedule::PlanOptions& options = {});
+                                   const std::vector<std::string>& without);
   Variant& choose(Program& program, bool captures, bool accumulating);
   void lay_out_parameters();
   void initialise();

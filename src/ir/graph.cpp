@@ -43,14 +43,6 @@ NodeId Graph::find(Result::Kind kind, std::string_view name) const {
   return -1;
 }
 
-std::vector<int> use_counts(const Graph& graph) {
-  std::vector<int> counts(graph.nodes.size());
-  for (const Node& node : graph.nodes)
-    for (const NodeId input : node.inputs) ++counts[static_cast<std::size_t>(input)];
-  for (const Result& result : graph.results) ++counts[static_cast<std::size_t>(result.node)];
-  return counts;
-}
-
 std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size());
   for (const Result& result : graph.results) live[static_cast<std::size_t>(result.node)] = true;

@@ -74,9 +74,6 @@ struct Graph {
   NodeId find(Result::Kind kind, std::string_view name) const;
 };
 
-// How often each node is read by other nodes and by results.
-std::vector<int> use_counts(const Graph& graph);
-
 // For each node whether a result needs it.
 std::vector<bool> live_nodes(const Graph& graph);
 

@@ -50,6 +50,39 @@ const char* name(ScalarOp op) {
   return "?";
 }
 
+bool is_arithmetic(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::load:
+    case ScalarOp::gather:
+    case ScalarOp::constant:
+    case ScalarOp::to_f32:
+    case ScalarOp::to_i32:
+    case ScalarOp::to_bool:
+    case ScalarOp::check_index:
+    case ScalarOp::reduce:
+    case ScalarOp::spread:
+    case ScalarOp::accumulator: return false;
+    default: return true;
+  }
+}
+
+bool is_costly(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::pow:
+    case ScalarOp::sqrt:
+    case ScalarOp::exp:
+    case ScalarOp::expm1:
+    case ScalarOp::log:
+    case ScalarOp::log1p:
+    case ScalarOp::sin:
+    case ScalarOp::cos:
+    case ScalarOp::tanh:
+    case ScalarOp::erf:
+    case ScalarOp::random: return true;
+    default: return false;
+  }
+}
+
 const char* name(Combine combine) {
   switch (combine) {
     case Combine::none: return "none";

@@ -32,6 +32,10 @@ enum class ScalarOp : std::uint8_t {
 };
 
 const char* name(ScalarOp op);
+// Whether the op computes: no load, number, conversion, check or change of shape.
+bool is_arithmetic(ScalarOp op);
+// Whether it takes many instructions: better done once than again wherever it is read.
+bool is_costly(ScalarOp op);
 
 // How a reduction joins two values.
 enum class Combine : std::uint8_t { none, add, mul, max, min };

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ir/primitive.h"
+#include "schedule/operand.h"
 #include "support/fail.h"
 
 namespace tensorgrad::kernels {

@@ -3,11 +3,12 @@
 // into it and has no place anywhere.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/graph.h"
-#include "ir/index_map.h"
 
 namespace tensorgrad::schedule {
 
@@ -34,33 +35,14 @@ struct Fused {
   std::vector<ir::NodeId> product;
 };
 
-struct FuseOptions {
-  bool enabled = true;  // off: every node that computes is a group of its own
+// What can be left out of the stages `fuse` and `plan` by name.
+struct Switch {
+  std::string_view name;
+  std::string_view what;
 };
+std::span<const Switch> switches();
 
-Fused fuse(const ir::Graph& graph, const FuseOptions& options = {});
-
-// An operand seen through its views: the node that holds the numbers, and the map from there.
-struct Operand {
-  ir::NodeId base = -1;
-  ir::IndexMap map = ir::IndexMap::contiguous({});
-};
-Operand operand_of(const ir::Graph& graph, ir::NodeId id);
-
-// The first node below that is not a view.
-ir::NodeId base_of(const ir::Graph& graph, ir::NodeId id);
-// Whether the view is its base's memory as it stands, only with another shape.
-bool is_alias(const ir::Graph& graph, ir::NodeId id);
-// Whether a node makes numbers: neither leaf, constant, iota nor view.
-bool computes(const ir::Node& node);
-
-// A reduction as lines and length, and the order of the operand's axes that makes them so.
-struct ReduceShape {
-  std::int64_t lines = 1, length = 1;
-  bool along_rows = true;  // the reduced axes are the last ones
-  std::vector<int> order;  // of the operand's axes: kept then reduced, or reduced then kept
-};
-ReduceShape reduce_shape(const ir::Graph& graph, ir::NodeId id);
+Fused fuse(const ir::Graph& graph, const std::vector<std::string>& without = {});
 
 // The longest row that a group with more than one pass over it may have.
 inline constexpr std::int64_t kLongestRow = 4096;

@@ -1,13 +1,18 @@
 #include "schedule/plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "ir/primitive.h"
 #include "passes/expand.h"
 #include "passes/materialise.h"
+#include "schedule/arena.h"
+#include "schedule/in_place.h"
+#include "schedule/operand.h"
 #include "support/fail.h"
 
 namespace tensorgrad::schedule {
@@ -23,52 +28,23 @@ namespace {
 
 std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 
-// First fit over lifetimes: tensors in the order they are born, each in the lowest gap between
-// those that live at the same time.
-class Arena {
- public:
-  std::int64_t place(std::int64_t elements, int born, int dies) {
-    const std::int64_t size = aligned(elements);
-    std::vector<const Block*> beside;
-    for (const Block& b : blocks_)
-      if (b.born <= dies && born <= b.dies) beside.push_back(&b);
-    std::sort(beside.begin(), beside.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
-    std::int64_t offset = 0;
-    for (const Block* b : beside) {
-      if (offset + size <= b->offset) break;
-      offset = std::max(offset, b->offset + b->size);
-    }
-    blocks_.push_back({offset, size, born, dies});
-    top_ = std::max(top_, offset + size);
-    return offset;
-  }
-  std::int64_t elements() const { return top_; }
-
- private:
-  struct Block {
-    std::int64_t offset, size;
-    int born, dies;
-  };
-  std::vector<Block> blocks_;
-  std::int64_t top_ = 0;
-};
-
 class Planner {
  public:
-  Planner(Graph graph, const Layouts& layouts, const PlanOptions& options)
-      : parameters_(layouts.parameters), state_(layouts.state), inputs_(layouts.inputs), options_(options) {
+  Planner(Graph graph, const Layouts& layouts, const std::vector<std::string>& without)
+      : parameters_(layouts.parameters), state_(layouts.state), inputs_(layouts.inputs), without_(without) {
     plan_.graph = std::move(graph);
   }
 
   Plan run() {
     const Graph& graph = plan_.graph;
     plan_.places.resize(at(graph.size()));
-    plan_.fused = fuse(graph, options_.fuse);
-    for (const Group& group : plan_.fused.groups) plan_.steps.push_back({group, {}, -1});
+    plan_.fused = fuse(graph, without_);
+    for (const Group& group : plan_.fused.groups) plan_.steps.push_back({.group = group, .stored = {}});
     place_leaves();
     find_reads();
     place_results();
     place_temporaries();
+    for (Step& step : plan_.steps) measure(step);
     plan_.elements[static_cast<std::size_t>(Space::parameters)] = parameters_.elements();
     plan_.elements[static_cast<std::size_t>(Space::gradients)] = parameters_.elements();
     plan_.elements[static_cast<std::size_t>(Space::state)] = state_.elements();
@@ -113,36 +89,13 @@ class Planner {
 
   int born(NodeId id) const { return plan_.fused.inlined[at(id)] ? -1 : plan_.fused.group[at(id)]; }
 
-  // Whether the step that makes `id` may write over `leaf`: nobody reads the old value afterwards,
-  // and the step itself reads it, if at all, at the very element it writes.
-  bool may_overwrite(NodeId leaf, NodeId id) const {
-    const int step = born(id);
-    if (last_read_[at(leaf)] != step) return last_read_[at(leaf)] < step;
-    const Group& group = plan_.steps[static_cast<std::size_t>(step)].group;
-    if (group.kind == Group::Kind::matmul || group.kind == Group::Kind::single) return false;
-    // A row is read as a whole before any of it is written, a block of lines likewise.
-    const bool line = plan_.fused.line[at(id)];
-    for (const NodeId node : group.nodes) {
-      const Core core = plan_.graph[node].op->core;
-      for (const NodeId input : plan_.graph[node].inputs) {
-        const NodeId base = base_of(plan_.graph, input);
-        // The leaf, or something inlined that comes from it, seen through a view that moves.
-        if (base != leaf && !comes_from(base, leaf)) continue;
-        if (!is_alias(plan_.graph, input) || (core != Core::elementwise && core != Core::reduce)) return false;
-        const bool reads_line = core != Core::reduce && plan_.fused.line[at(node)];
-        if (!plan_.fused.inlined[at(node)] && reads_line != line) return false;
-      }
-    }
-    return true;
-  }
+  bool on(std::string_view name) const { return std::find(without_.begin(), without_.end(), name) == without_.end(); }
+  std::int64_t count(NodeId id) const { return plan_.graph[id].type.shape.count(); }
 
-  bool comes_from(NodeId id, NodeId leaf) const {
-    if (!plan_.fused.inlined[at(id)]) return false;
-    for (const NodeId input : plan_.graph[id].inputs) {
-      const NodeId base = base_of(plan_.graph, input);
-      if (base == leaf || comes_from(base, leaf)) return true;
-    }
-    return false;
+  // Whether nobody reads `old` once the step that makes `id` writes over it.
+  bool is_free(NodeId old, NodeId id) const {
+    if (last_read_[at(old)] != born(id)) return last_read_[at(old)] < born(id);
+    return may_overwrite(plan_.graph, plan_.fused, old, id);
   }
 
   Place target(const Result& result) {
@@ -185,10 +138,10 @@ class Planner {
       if (born(base) < 0 || plan_.places[at(base)])
         internal_error("a result is not the memory of a node of its own: {}", ir::print_node(graph, result.node));
       const NodeId leaf = result.kind == Result::Kind::update ? leaf_at(place) : -1;
-      if (leaf < 0 || may_overwrite(leaf, base)) {
+      if (leaf < 0 || is_free(leaf, base)) {
         plan_.places[at(base)] = place;
       } else {
-        late.push_back({{}, {{base, place, 0}}, base});
+        late.push_back({.group = {}, .stored = {{base, place, 0, -1}}, .copied = base});
         last_read_[at(base)] = std::numeric_limits<int>::max();
       }
     }
@@ -196,56 +149,100 @@ class Planner {
   }
 
   void place_temporaries() {
-    Arena arena;
+    std::vector<Block> blocks;
+    std::vector<int> block_of(at(plan_.graph.size()), -1);
     const int end = static_cast<int>(plan_.steps.size());
     for (int s = 0; s < end; ++s) {
       Step& step = plan_.steps[static_cast<std::size_t>(s)];
-      if (step.copied >= 0) continue;
       for (const NodeId id : step.group.nodes) {
         if (plan_.fused.inlined[at(id)]) continue;
-        auto& place = plan_.places[at(id)];
+        const auto& place = plan_.places[at(id)];
         if (!place && last_read_[at(id)] < 0) continue;  // only its own group reads it
-        const int last = place ? end : std::clamp(last_read_[at(id)], s, end);
+        Stored stored{id, place ? *place : Place{}, place ? end : std::clamp(last_read_[at(id)], s, end), -1};
         if (!place) {
-          const std::int64_t count = plan_.graph[id].type.shape.count();
-          const bool all = options_.keep_all;
-          place = Place{Space::arena, arena.place(count, all ? 0 : s, all ? end : last)};
+          stored.over = on("reuse") && on("in_place") ? operand_to_overwrite(step, id, block_of) : -1;
+          if (stored.over >= 0) {
+            block_of[at(id)] = std::exchange(block_of[at(stored.over)], -1);
+            blocks[static_cast<std::size_t>(block_of[at(id)])].dies = stored.last_use;
+          } else {
+            block_of[at(id)] = static_cast<int>(blocks.size());
+            blocks.push_back({count(id), s, stored.last_use});
+          }
+          offsets_wanted_.emplace_back(id, block_of[at(id)]);
         }
-        step.stored.push_back({id, *place, last});
+        step.stored.push_back(stored);
       }
     }
-    plan_.elements[static_cast<std::size_t>(Space::arena)] = arena.elements();
+    if (!on("reuse"))
+      for (Block& block : blocks) block.born = 0, block.dies = end;
+    const Packing packing = pack(blocks);
+    for (const auto& [id, block] : offsets_wanted_)
+      plan_.places[at(id)] = Place{Space::arena, packing.offsets[static_cast<std::size_t>(block)]};
+    for (Step& step : plan_.steps)
+      for (Stored& stored : step.stored) {
+        if (step.copied < 0) stored.place = *plan_.places[at(stored.node)];
+      }
+    plan_.elements[static_cast<std::size_t>(Space::arena)] = packing.elements;
+    plan_.most_alive = schedule::most_alive(blocks);
+  }
+
+  // A temporary of the same size that this step is the last to read, and reads where it writes; -1: none.
+  NodeId operand_to_overwrite(const Step& step, NodeId id, const std::vector<int>& block_of) const {
+    for (const NodeId node : step.group.nodes)
+      for (const NodeId input : plan_.graph[node].inputs) {
+        const NodeId base = base_of(plan_.graph, input);
+        if (block_of[at(base)] >= 0 && last_read_[at(base)] == born(id) && born(base) < born(id) &&
+            count(base) == count(id) && may_overwrite(plan_.graph, plan_.fused, base, id))
+          return base;
+      }
+    return -1;
+  }
+
+  void measure(Step& step) const {
+    const Graph& graph = plan_.graph;
+    // Elements of each tensor in memory: those of all views of it together, at most all.
+    std::map<NodeId, std::int64_t> read;
+    std::set<NodeId> views;
+    const auto reads = [&](NodeId view, std::int64_t seen) {
+      const NodeId base = base_of(graph, view);
+      if (plan_.places[at(base)] && views.insert(view).second) read[base] = std::min(read[base] + seen, count(base));
+    };
+    if (step.copied >= 0) reads(step.copied, count(step.copied));
+    for (const NodeId id : step.group.nodes) {
+      const ir::Node& node = graph[id];
+      for (const NodeId input : node.inputs) {
+        const NodeId base = base_of(graph, input);
+        const bool inside = born(base) >= 0 && plan_.fused.group[at(base)] == plan_.fused.group[at(id)];
+        const bool by_id = node.op->core == Core::gather || node.op->core == Core::take;
+        if (!inside) reads(input, by_id && input == node.inputs[0] ? count(id) : count(input));
+      }
+      switch (node.op->core) {
+        case Core::elementwise: step.operations += count(id) * operations(graph, id); break;
+        case Core::matmul: step.operations += 2 * count(id) * graph[node.inputs[0]].type.shape.back(); break;
+        case Core::gather:
+        case Core::take:
+        case Core::concat: break;
+        default: step.operations += count(node.inputs[0]); break;  // one for each operand added or compared
+      }
+    }
+    for (const auto& [base, elements] : read) step.bytes_read += 4 * elements;
+    for (const Stored& stored : step.stored) step.bytes_written += 4 * count(stored.node);
   }
 
   Plan plan_;
   const Layout& parameters_;
   Layout& state_;
   Layout& inputs_;
-  const PlanOptions& options_;
+  const std::vector<std::string>& without_;
   std::vector<int> last_read_;
+  std::vector<std::pair<NodeId, int>> offsets_wanted_;  // temporaries, and the block each lies in
 };
 
 }  // namespace
 
-Plan plan(const Graph& graph, const Layouts& layouts, const PlanOptions& options) {
+Plan plan(const Graph& graph, const Layouts& layouts, const std::vector<std::string>& without) {
   // What a kernel can be: no composites, results in memory of their own.
-  return Planner(passes::materialise(passes::expand(graph)), layouts, options).run();
-}
-
-std::string Plan::text() const {
-  std::string out = fmt::format("plan: {} kernels, arena {} bytes\n", steps.size(), bytes(Space::arena));
-  for (std::size_t s = 0; s < steps.size(); ++s) {
-    const Step& step = steps[s];
-    const char* const kinds[] = {"rows", "columns", "matmul", "single"};
-    std::vector<std::string_view> names;
-    for (const NodeId id : step.group.nodes) names.push_back(graph[id].op->name);
-    out += fmt::format("{:4} {:8} {}\n", s, step.copied >= 0 ? "copy" : kinds[static_cast<int>(step.group.kind)],
-                       fmt::join(names, " "));
-    for (const Stored& stored : step.stored)
-      out += fmt::format("       %{:<5} {:20} -> {}+{} until {}\n", stored.node, graph[stored.node].type.text(),
-                         ir::name(stored.place.space), stored.place.offset, stored.last_use);
-  }
-  return out;
+  return Planner(passes::materialise(passes::expand(graph)), layouts, without).run();
 }
 
 }  // namespace tensorgrad::schedule

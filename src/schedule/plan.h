@@ -15,22 +15,22 @@
 
 namespace tensorgrad::schedule {
 
-struct PlanOptions {
-  FuseOptions fuse;
-  bool keep_all = false;  // no memory is used twice: every group's result can be looked at
-};
-
 // A member of a group whose value goes to memory.
 struct Stored {
   ir::NodeId node = -1;
   ir::Place place;
-  int last_use = 0;  // the last step that reads it; the number of steps if it outlives the run
+  int last_use = 0;        // the last step that reads it; the number of steps if it outlives the run
+  ir::NodeId over = -1;    // the operand that it is written over, if any
 };
 
 struct Step {
   Group group;
   std::vector<Stored> stored;
   ir::NodeId copied = -1;  // instead of a group: this node's memory is copied to the place
+  // What it cannot do without: arithmetic, and each element of memory read or written once.
+  std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;
+
+  std::string_view kind() const;  // rows, columns, matmul, single or copy
 };
 
 struct Plan {
@@ -41,6 +41,7 @@ struct Plan {
   std::vector<ir::Place> results;                // of each result of the graph
   Layout outputs;                                // results of kind output and capture
   std::array<std::int64_t, ir::kSpaces> elements{};  // of each space, as far as this plan knows
+  std::int64_t most_alive = 0;                   // elements of the arena that live at once
 
   std::int64_t bytes(ir::Space space) const { return 4 * elements[static_cast<std::size_t>(space)]; }
   std::string text() const;
@@ -54,6 +55,7 @@ struct Layouts {
   Layout& inputs;
 };
 
-Plan plan(const ir::Graph& graph, const Layouts& layouts, const PlanOptions& options = {});
+// `without`: names of switches() to leave out.
+Plan plan(const ir::Graph& graph, const Layouts& layouts, const std::vector<std::string>& without = {});
 
 }  // namespace tensorgrad::schedule

@@ -8,6 +8,8 @@
 
 namespace tensorgrad {
 
+// The parts between separators; one empty part for an empty text.
+std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 // Shell-like patterns over parameter names: `*` matches any run of characters, `?` one.

@@ -74,6 +74,30 @@ TEST(CompileErrors, Inputs) {
   });
 }
 
+TEST(CompileErrors, PassesAndThreads) {
+  const auto with_variable = [](const char* name, const char* value) {
+    return [=] {
+      setenv(name, value, 1);
+      struct Unset {
+        const char* name;
+        ~Unset() { unsetenv(name); }
+      } unset{name};
+      compile(Mlp{}, {.inputs = kInputs}, squares);
+    };
+  };
+  const std::string known = "expand, fold, algebra, views, cse, dce, fuse, inline, merge, side_by_side, ride, in_place, reuse";
+  expect_errors({
+      {"no such pass", "compile: there is no pass 'magic' to leave out\n  hint: " + known, 0,
+       compiling({.without = {"fuse", "magic"}}, squares)},
+      {"no such pass in the environment", "compile: there is no pass 'fusion' to leave out\n  hint: " + known, 0,
+       with_variable("TENSORGRAD_WITHOUT", "cse,fusion")},
+      {"threads", "TENSORGRAD_THREADS: 'two' is not a number between 1 and 1024", 0,
+       with_variable("TENSORGRAD_THREADS", "two")},
+      {"no threads", "TENSORGRAD_THREADS: '0' is not a number between 1 and 1024", 0,
+       with_variable("TENSORGRAD_THREADS", "0")},
+  });
+}
+
 TEST(CompileErrors, Outputs) {
   using Named = std::vector<std::pair<std::string, Tensor>>;
   Tensor kept;

@@ -78,9 +78,8 @@ TEST(Graph, FindsResultsByKindAndName) {
   EXPECT_EQ(g.find(Result::Kind::capture, "y"), -1);
 }
 
-TEST(Graph, CountsUsesByNodesAndResults) {
+TEST(Graph, FindsWhatResultsNeed) {
   const Graph g = add_twice();
-  EXPECT_EQ(use_counts(g), (std::vector<int>{4, 1, 0}));
   EXPECT_EQ(live_nodes(g), (std::vector<bool>{true, true, false}));
 }
 

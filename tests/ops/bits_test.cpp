@@ -24,7 +24,7 @@ TEST_P(Bits, SameOnEveryRunAndForAnyNumberOfThreads) {
 
 TEST_P(Bits, RightWithoutFusion) {
   const SampleGraph made = build(sample());
-  const auto got = eval::evaluate(made.gradient, made.leaves, {.fuse = false});
+  const auto got = eval::evaluate(made.gradient, made.leaves, {.without = {"fuse"}});
   const auto want = eval::interpret_results(made.gradient, made.leaves);
   EXPECT_EQ(got.damage, "");
   for (std::size_t i = 0; i < want.size(); ++i)

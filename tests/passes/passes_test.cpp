@@ -1,12 +1,16 @@
 // Passes: text in, text out.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ops/table.h"
-#include "passes/canonicalise.h"
+#include "passes/algebra.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/expand.h"
+#include "passes/fold.h"
 #include "passes/materialise.h"
+#include "passes/pipeline.h"
+#include "passes/views.h"
 #include "reference/interpret.h"
 
 namespace tensorgrad {
@@ -51,39 +55,141 @@ TEST(Cse, KeepsRandomNumbersOfTwoCallsApart) {
   expect_becomes(passes::cse, two, two);
 }
 
-ir::Graph tidy(const ir::Graph& graph) { return passes::dce(passes::canonicalise(graph)); }
+ir::Graph folded(const ir::Graph& graph) { return passes::dce(passes::fold(graph)); }
+ir::Graph simpler(const ir::Graph& graph) { return passes::dce(passes::algebra(graph)); }
+ir::Graph joined(const ir::Graph& graph) { return passes::dce(passes::views(graph)); }
+
+std::string number(int id, const char* value) {
+  return fmt::format("%{} = constant {{value={}, dtype=f32}}\n%{} = broadcast_to(%{}) {{shape=[2,3]}}\n", id, value,
+                     id + 1, id);
+}
+
+TEST(Fold, ComputesWhatDependsOnNumbersAlone) {
+  const std::string numbers = number(0, "3") + number(2, "0.25");
+  const auto expect_number = [&](const std::string& line, const char* value) {
+    expect_becomes(folded, numbers + line + "output \"y\" = %4\n", number(0, value) + "output \"y\" = %1\n");
+  };
+  expect_number("%4 = mul(%1, %3)\n", "0.75");
+  expect_number("%4 = add(%1, %3)\n", "3.25");
+  expect_number("%4 = sub(%1, %3)\n", "2.75");
+  expect_number("%4 = div(%1, %3)\n", "12");
+  expect_number("%4 = neg(%1)\n", "-3");
+  expect_number("%4 = maximum(%1, %3)\n", "3");
+}
+
+TEST(Fold, RoundsOnceAsMemoryWould) {
+  // 1/3 in f32, and the f32 nearest to exp of that.
+  expect_becomes(folded, number(0, "1") + number(2, "3") + "%4 = div(%1, %3)\n%5 = exp(%4)\noutput \"y\" = %5\n",
+                 number(0, "1.3956124782562256") + "output \"y\" = %1\n");
+}
+
+TEST(Fold, ReducesNumbersAndWorksOnIntegers) {
+  expect_becomes(folded, number(0, "0.5") + "%2 = reduce_sum(%1) {axes=[0,1]}\noutput \"y\" = %2\n",
+                 "%0 = constant {value=3, dtype=f32}\noutput \"y\" = %0\n");
+  expect_becomes(folded, "%0 = constant {value=7, dtype=i32}\n%1 = cast(%0) {to=f32}\noutput \"y\" = %1\n",
+                 "%0 = constant {value=7, dtype=f32}\noutput \"y\" = %0\n");
+}
+
+TEST(Fold, LeavesWhatIsNotFiniteAndWhatIsChecked) {
+  const std::string log_of_zero = number(0, "0") + "%2 = log(%1)\noutput \"y\" = %2\n";
+  expect_becomes(folded, log_of_zero, log_of_zero);
+  const std::string bad_id =
+      "%0 = constant {value=9, dtype=i32}\n%1 = check_index(%0) {size=3}\noutput \"y\" = %1\n";
+  expect_becomes(folded, bad_id, bad_id);
+  const std::string padded = "%0 = constant {value=2, dtype=f32}\n%1 = reshape(%0) {shape=[1]}\n"
+                             "%2 = pad(%1) {axis=0, before=1, after=0, value=5}\n%3 = exp(%2)\noutput \"y\" = %3\n";
+  expect_becomes(folded, padded, padded);  // not one number
+}
 
 std::string with_number(const char* value, const char* op, const char* operands) {
-  return kX + "%1 = constant {value=" + value + ", dtype=f32}\n%2 = broadcast_to(%1) {shape=[2,3]}\n%3 = " + op + "(" +
-         operands + ")\n%4 = exp(%3)\noutput \"y\" = %4\n";
+  return kX + number(1, value) + "%3 = " + op + "(" + operands + ")\n%4 = exp(%3)\noutput \"y\" = %4\n";
 }
 
-TEST(Canonicalise, DropsArithmeticThatChangesNothing) {
+TEST(Algebra, DropsArithmeticThatChangesNothing) {
   const std::string plain = kX + "%1 = exp(%0)\noutput \"y\" = %1\n";
-  expect_becomes(tidy, with_number("1", "mul", "%0, %2"), plain);
-  expect_becomes(tidy, with_number("1", "mul", "%2, %0"), plain);
-  expect_becomes(tidy, with_number("1", "div", "%0, %2"), plain);
-  expect_becomes(tidy, with_number("0", "add", "%0, %2"), plain);
-  expect_becomes(tidy, with_number("0", "sub", "%0, %2"), plain);
+  expect_becomes(simpler, with_number("1", "mul", "%0, %2"), plain);
+  expect_becomes(simpler, with_number("1", "mul", "%2, %0"), plain);
+  expect_becomes(simpler, with_number("1", "div", "%0, %2"), plain);
+  expect_becomes(simpler, with_number("0", "add", "%0, %2"), plain);
+  expect_becomes(simpler, with_number("0", "add", "%2, %0"), plain);
+  expect_becomes(simpler, with_number("0", "sub", "%0, %2"), plain);
+  expect_becomes(simpler, kX + "%1 = neg(%0)\n%2 = neg(%1)\n%3 = exp(%2)\noutput \"y\" = %3\n", plain);
 }
 
-TEST(Canonicalise, KeepsArithmeticThatMatters) {
+TEST(Algebra, KeepsArithmeticThatMatters) {
   // 0 * NaN is NaN, 0 - x is not x, and 1/x is not x.
   for (const std::string& kept : {with_number("0", "mul", "%0, %2"), with_number("0", "sub", "%2, %0"),
                                   with_number("1", "div", "%2, %0")})
-    expect_becomes(tidy, kept, kept);
+    expect_becomes(simpler, kept, kept);
 }
 
-TEST(Canonicalise, JoinsViews) {
-  expect_becomes(tidy,
+// x op a op b, with numbers on the left or on the right.
+std::string chain(const char* op, const char* a, const char* b) {
+  return kX + number(1, a) + number(3, b) + fmt::format("%5 = {0}(%2, %0)\n%6 = {0}(%5, %4)\noutput \"y\" = %6\n", op);
+}
+
+TEST(Algebra, JoinsScalesAndOffsets) {
+  const auto once = [](const char* op, const char* value) {
+    return kX + number(1, value) + "%3 = " + op + "(%0, %2)\noutput \"y\" = %3\n";
+  };
+  expect_becomes(simpler, chain("mul", "3", "0.5"), once("mul", "1.5"));
+  expect_becomes(simpler, chain("add", "3", "0.5"), once("add", "3.5"));
+  expect_becomes(simpler, with_number("4", "div", "%0, %2"), with_number("0.25", "mul", "%0, %2"));
+}
+
+TEST(Algebra, KeepsChainsThatOneNumberCannotReplace) {
+  const auto operations = [](const std::string& text) {
+    int count = 0;
+    for (const ir::Node& node : simpler(parse(text)).nodes) count += node.op->name == "mul" || node.op->name == "add";
+    return count;
+  };
+  EXPECT_EQ(operations(chain("mul", "1e30", "1e30")), 2);    // together infinite
+  EXPECT_EQ(operations(chain("mul", "1e-30", "1e-30")), 2);  // together nothing
+  EXPECT_EQ(operations(chain("add", "1e30", "-1e30")), 2);   // the first absorbs x
+}
+
+TEST(Algebra, TakesTheSideThatANumberChooses) {
+  const std::string both = kX + "%1 = exp(%0)\n%2 = sin(%0)\n";
+  const auto chosen = [&](const char* value) {
+    return both + "%3 = constant {value=" + value + ", dtype=bool}\n%4 = broadcast_to(%3) {shape=[2,3]}\n"
+           "%5 = where(%4, %1, %2)\noutput \"y\" = %5\n";
+  };
+  expect_becomes(simpler, chosen("1"), kX + "%1 = exp(%0)\noutput \"y\" = %1\n");
+  expect_becomes(simpler, chosen("0"), kX + "%1 = sin(%0)\noutput \"y\" = %1\n");
+}
+
+TEST(Algebra, ReducesNothingOverAxesOfOne) {
+  expect_becomes(simpler, "%0 = input {name=\"x\", dtype=f32, shape=[2,1]}\n%1 = reduce_sum(%0) {axes=[1]}\noutput \"y\" = %1\n",
+                 "%0 = input {name=\"x\", dtype=f32, shape=[2,1]}\n%1 = reshape(%0) {shape=[2]}\noutput \"y\" = %1\n");
+}
+
+TEST(Views, AreJoined) {
+  expect_becomes(joined,
                  kX + "%1 = reshape(%0) {shape=[6]}\n%2 = reshape(%1) {shape=[3,2]}\n%3 = permute(%2) {order=[1,0]}\n"
                       "%4 = permute(%3) {order=[1,0]}\n%5 = exp(%4)\noutput \"y\" = %5\n",
                  kX + "%1 = reshape(%0) {shape=[3,2]}\n%2 = exp(%1)\noutput \"y\" = %2\n");
+  expect_becomes(joined,
+                 "%0 = input {name=\"x\", dtype=f32, shape=[3]}\n%1 = broadcast_to(%0) {shape=[2,3]}\n"
+                 "%2 = broadcast_to(%1) {shape=[4,2,3]}\n%3 = exp(%2)\noutput \"y\" = %3\n",
+                 "%0 = input {name=\"x\", dtype=f32, shape=[3]}\n%1 = broadcast_to(%0) {shape=[4,2,3]}\n%2 = exp(%1)\n"
+                 "output \"y\" = %2\n");
 }
 
-TEST(Canonicalise, ReducesNothingOverAxesOfOne) {
-  expect_becomes(tidy, "%0 = input {name=\"x\", dtype=f32, shape=[2,1]}\n%1 = reduce_sum(%0) {axes=[1]}\noutput \"y\" = %1\n",
-                 "%0 = input {name=\"x\", dtype=f32, shape=[2,1]}\n%1 = reshape(%0) {shape=[2]}\noutput \"y\" = %1\n");
+TEST(Views, ThatChangeNothingAreDropped) {
+  expect_becomes(joined,
+                 kX + "%1 = stop_gradient(%0)\n%2 = reshape(%1) {shape=[2,3]}\n%3 = permute(%2) {order=[0,1]}\n"
+                      "%4 = narrow(%3) {axis=1, start=0, length=3}\n%5 = exp(%4)\noutput \"y\" = %5\n",
+                 kX + "%1 = exp(%0)\noutput \"y\" = %1\n");
+}
+
+TEST(Pipeline, LeavesOutWhatIsNamed) {
+  const std::string text = kX + number(1, "1") + "%3 = mul(%0, %2)\n%4 = exp(%3)\n%5 = exp(%3)\n%6 = add(%4, %5)\noutput \"y\" = %6\n";
+  const auto size = [&](const std::vector<std::string>& without) { return passes::simplify(parse(text), without).size(); };
+  EXPECT_EQ(size({}), 3);                  // x, exp, add
+  EXPECT_EQ(size({"cse"}), 4);             // exp twice
+  EXPECT_EQ(size({"algebra"}), 6);         // the number, its view and the product
+  EXPECT_EQ(size({"dce"}), 5);             // the number and its view
+  EXPECT_EQ(size({"cse", "algebra", "dce"}), 7);
 }
 
 TEST(Expand, WritesCompositesWithOtherOps) {

@@ -14,6 +14,7 @@
 
 #include "ir/primitive.h"
 #include "kernels/lower.h"
+#include "passes/pipeline.h"
 #include "runtime/device.h"
 #include "schedule/plan.h"
 #include "support/fail.h"
@@ -119,10 +120,10 @@ schedule::Plan make_plan(const ir::Graph& graph, const EvalOptions& options) {
   for (const ir::Result& result : graph.results)  // also of a parameter that nothing reads
     if (result.kind == ir::Result::Kind::gradient && result.name != ir::kFlat)
       parameters.place(result.name, graph[result.node].type);
-  schedule::PlanOptions plan_options;
-  plan_options.fuse.enabled = options.fuse;
-  plan_options.keep_all = options.guards;
-  schedule::Plan plan = schedule::plan(graph, {parameters, state, inputs}, plan_options);
+  std::vector<std::string> without = options.without;
+  if (options.guards) without.push_back("reuse");
+  schedule::Plan plan = schedule::plan(options.simplify ? passes::simplify(graph, without) : graph,
+                                       {parameters, state, inputs}, without);
   if (options.guards) Spreader(plan).run();
   return plan;
 }

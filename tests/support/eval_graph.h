@@ -16,7 +16,8 @@ namespace tensorgrad::eval {
 struct EvalOptions {
   std::string device = "cpu";
   int threads = 1;
-  bool fuse = true;
+  bool simplify = false;             // the passes of stage `simplify` first
+  std::vector<std::string> without;  // passes and parts of the scheduler to leave out
   bool guards = false;  // every tensor gets memory of its own, with poison on both sides of it
   // Where parameters lie; needed when the graph also sees them as one flat tensor. Null: anywhere.
   const schedule::Layout* parameters = nullptr;

@@ -43,7 +43,7 @@ TEST(ToolBench, ReportsAModel) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(keys(lines[0]),
             "model device threads batch ms_per_step best_ms compile_ms kernels dispatches passes "
-            "submits arena_bytes param_bytes");
+            "submits arena_bytes param_bytes operations bytes_moved");
   EXPECT_EQ(lines[0]["model"], "mlp_sin");
   EXPECT_EQ(lines[0]["threads"], 2);
   EXPECT_EQ(lines[0]["batch"], 256);
@@ -59,7 +59,7 @@ TEST(ToolBench, ReportsModelsInTheOrderAskedFor) {
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0]["model"], "gemm_512");
   EXPECT_EQ(lines[0]["batch"], 1);
-  EXPECT_TRUE(keys(lines[0]).ends_with(" param_bytes gflops"));
+  EXPECT_TRUE(keys(lines[0]).ends_with(" bytes_moved gflops"));
   EXPECT_NEAR(lines[0]["gflops"].get<double>() * lines[0]["ms_per_step"].get<double>(),
               2 * 512.0 * 512 * 512 / 1e6, 1);
   EXPECT_EQ(lines[1]["model"], "addition");

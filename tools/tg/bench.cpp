@@ -86,7 +86,9 @@ void bench(const BenchModel& model, const BenchOptions& options) {
                  {"passes", counts.passes},
                  {"submits", counts.submits},
                  {"arena_bytes", counts.arena_bytes},
-                 {"param_bytes", counts.param_bytes}};
+                 {"param_bytes", counts.param_bytes},
+                 {"operations", counts.operations},
+                 {"bytes_moved", counts.bytes_moved}};
     if (model.gemm) line["gflops"] = rounded(gflops, 2);
     print_json(line);
     return;

@@ -21,7 +21,8 @@ TrainingOptions training_options(std::vector<InputSpec> inputs, float clip_grad_
           .optimizer = AdamW{.lr = 1e-3, .weight_decay = 0.01f},
           .clip_grad_norm = clip_grad_norm,
           .device = where.device,
-          .threads = where.threads};
+          .threads = where.threads,
+          .without = where.without};
 }
 
 struct Mlp {
@@ -89,7 +90,7 @@ BenchProgram build_gemm(const BenchModel& model, std::int64_t, const DeviceOptio
   const std::int64_t N = model.gemm;
   auto product = compile_forward(
       NoParameters{},
-      {.inputs = {{"a", {N, N}}, {"b", {N, N}}}, .device = where.device, .threads = where.threads},
+      {.inputs = {{"a", {N, N}}, {"b", {N, N}}}, .device = where.device, .threads = where.threads, .without = where.without},
       [](const NoParameters&, const Inputs& in) { return matmul(in["a"], in["b"]); });
   product.set_input("a", random_floats(N * N, -1, 1, 0));
   product.set_input("b", random_floats(N * N, -1, 1, 1));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "support/text.h"
+#include "tensorgrad/compile.h"
 
 namespace tensorgrad::tool {
 
@@ -21,6 +22,15 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
   command.add_option("--threads", options.threads, "Threads of the CPU (default: one per core)")
       ->check(in_range(0, 1024))
       ->type_name("N");
+  add_without_option(command, options.without);
+}
+
+void add_without_option(CLI::App& command, std::vector<std::string>& without) {
+  std::vector<std::string> names;
+  for (const PassInfo& pass : compiler_passes()) names.emplace_back(pass.name);
+  command.add_option("--without", without, fmt::format("Passes of the compiler to leave out, of {}", join(names, ", ")))
+      ->delimiter(',')
+      ->type_name("A,B");
 }
 
 void add_json_flag(CLI::App& command, bool& json) {

@@ -24,8 +24,10 @@ CLI::Validator positive();
 struct DeviceOptions {
   std::string device = "auto";
   int threads = 0;  // 0: one per core
+  std::vector<std::string> without;  // passes of the compiler
 };
 void add_device_options(CLI::App& command, DeviceOptions& options);
+void add_without_option(CLI::App& command, std::vector<std::string>& without);
 void add_json_flag(CLI::App& command, bool& json);
 // 0, the model's own, when it is not given.
 void add_batch_option(CLI::App& command, std::int64_t& batch);

@@ -307,7 +307,7 @@ void replay_op(const ReferenceCase& reference, const DeviceOptions& where,
 
   if (params.empty()) {
     auto program = compile_forward(
-        params, {.inputs = specs, .device = where.device, .threads = where.threads}, trace);
+        params, {.inputs = specs, .device = where.device, .threads = where.threads, .without = where.without}, trace);
     comparison.values("out", program.run(feed).output(), wanted, tolerance.op);
     return;
   }
@@ -322,7 +322,8 @@ void replay_op(const ReferenceCase& reference, const DeviceOptions& where,
        .optimizer = Sgd{.lr = 0},
        .non_finite = NonFinite::ignore,
        .device = where.device,
-       .threads = where.threads},
+       .threads = where.threads,
+       .without = where.without},
       [&](const Model& model, const Inputs& in) -> Outputs {
         const Tensor out = trace(model, in);
         return {{"loss", sum(out * in[kCotangent])}, {"out", out}};

@@ -238,7 +238,7 @@ void replay_model(const ReferenceCase& reference, const DeviceOptions& where,
   const auto steps = description.value("steps", static_cast<std::int64_t>(losses.size()));
   if (steps < 1 || steps != static_cast<std::int64_t>(losses.size()))
     user_error("{} steps with {} losses", steps, losses.size());
-  TrainingOptions options{.device = where.device, .threads = where.threads};
+  TrainingOptions options{.device = where.device, .threads = where.threads, .without = where.without};
   read_optimizer(description, steps, options);
   const NamedArrays batch = reference.tensors("batch/0/");
   for (const auto& [name, array] : batch)

@@ -9,12 +9,34 @@ namespace {
 struct ShowOptions {
   std::string model, stage = "plan";
   std::int64_t batch = 0;  // 0: the model's own
+  std::vector<std::string> without;
   bool json = false;
 };
 
 std::vector<std::string> stage_names() {
   const auto stages = ProgramHandle::stages();
   return {stages.begin(), stages.end()};
+}
+
+Json plan_json(const ProgramHandle& program) {
+  Json kernels = Json::array();
+  for (const PlannedKernel& kernel : program.plan()) {
+    Json writes = Json::array();
+    for (const PlannedTensor& tensor : kernel.writes)
+      writes.push_back({{"type", tensor.type},
+                        {"space", tensor.space},
+                        {"offset", tensor.offset},
+                        {"bytes", tensor.bytes},
+                        {"last_use", tensor.last_use},
+                        {"in_place", tensor.in_place}});
+    kernels.push_back({{"kind", kernel.kind},
+                       {"ops", kernel.ops},
+                       {"operations", kernel.operations},
+                       {"bytes_read", kernel.bytes_read},
+                       {"bytes_written", kernel.bytes_written},
+                       {"writes", writes}});
+  }
+  return kernels;
 }
 
 void show(const ShowOptions& options) {
@@ -26,11 +48,11 @@ void show(const ShowOptions& options) {
     unknown_name("stage", options.stage, stages);
 
   const std::int64_t batch = options.batch ? options.batch : model.batch;
-  const BenchProgram built = model.build(model, batch, {.device = "cpu", .threads = 1});
+  const BenchProgram built = model.build(model, batch, {.device = "cpu", .threads = 1, .without = options.without});
   const std::string text = built.program().show(options.stage);
   const Counts counts = built.program().counts();
   if (options.json) {
-    print_json({{"model", model.name},
+    Json line = {{"model", model.name},
                 {"stage", options.stage},
                 {"batch", batch},
                 {"kernels", counts.kernels},
@@ -42,7 +64,11 @@ void show(const ShowOptions& options) {
                 {"gradient_bytes", counts.gradient_bytes},
                 {"state_bytes", counts.state_bytes},
                 {"input_bytes", counts.input_bytes},
-                {"text", text}});
+                {"operations", counts.operations},
+                {"bytes_moved", counts.bytes_moved}};
+    line["text"] = text;
+    if (options.stage == "plan") line["plan"] = plan_json(built.program());
+    print_json(line);
     return;
   }
   fmt::print("{}", text);
@@ -64,6 +90,7 @@ void add_show_command(CLI::App& tg, int& exit_code) {
       ->capture_default_str()
       ->type_name("STAGE");
   add_batch_option(command, options->batch);
+  add_without_option(command, options->without);
   add_json_flag(command, options->json);
   command.footer(bench_model_list() + "Example:\n  tg show addition --stage fuse");
   command.callback([options, &exit_code] {

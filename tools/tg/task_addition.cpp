@@ -135,7 +135,8 @@ class AdditionTask : public Task {
                     .clip_grad_norm = 1,
                     .seed = options.seed,
                     .device = options.where.device,
-                    .threads = options.where.threads},
+                    .threads = options.where.threads,
+                    .without = options.where.without},
                    [](const Transformer& m, const Inputs& in) {
                      return masked_cross_entropy(m(in["tokens"]), in["targets"], in["mask"]);
                    });

@@ -34,7 +34,8 @@ class SinTask : public Task {
              .optimizer = Adam{.lr = options.lr},
              .seed = options.seed,
              .device = options.where.device,
-             .threads = options.where.threads},
+             .threads = options.where.threads,
+             .without = options.where.without},
             [](const Mlp& m, const Inputs& in) { return mse_loss(predict(m, in["x"]), in["y"]); })),
         test_(train_.attach({.inputs = {{"x", {kTestPoints, 1}}}},
                             [](const Mlp& m, const Inputs& in) { return predict(m, in["x"]); })) {

@@ -1,6 +1,6 @@
-// Kernels of kind `matmul`. Tiles of the result are computed from packed panels; packing reads
-// through the operands' index maps, so transposes and other views cost nothing more. Each element
-// adds its products in the order of k.
+// Kernels of kind `matmul`. Tiles of the result are computed from panels of the operands: straight from
+// memory where strides allow it, else packed through the operands' index maps. Each element adds its
+// products in the order of k, however the work is cut into tiles and tasks.
 #include <algorithm>
 
 #include "codegen/cpu/compiled.h"
@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t kTileRows = 16 * kPanelRows;
 constexpr std::int64_t kTileColumns = 192;
 constexpr std::int64_t kDepth = 256;  // of k at a time, so that panels stay in cache
+constexpr std::int64_t kFewTiles = 8;       // fewer than this are cut smaller, for more threads
+constexpr std::int64_t kTaskWork = 1 << 17;  // multiplications that are worth handing to a thread
 static_assert(kDepth <= kBlock && kTileColumns <= kBlock, "packing reads runs of at most a block");
 
 // One operand [batch..., rows, columns]: memory seen through views, or a program over it.
@@ -30,44 +32,79 @@ class Operand {
     row_stride_ = load->map.stride(rank - 2), column_stride_ = load->map.stride(rank - 1);
   }
 
-  // Panels of kPanelRows rows, column by column; rows past the edge are zero.
-  void pack_rows(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t rows, std::int64_t column,
-                 std::int64_t depth, float* to) const {
-    const float* base = strided_ ? origin(memory, batch) + row * row_stride_ + column * column_stride_ : nullptr;
-    for (std::int64_t r = 0; r < rows; r += kPanelRows, to += kPanelRows * depth) {
-      const int n = static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - r));
-      for (int j = 0; j < kPanelRows; ++j) {
-        if (j >= n) {
-          for (std::int64_t i = 0; i < depth; ++i) to[i * kPanelRows + j] = 0;
-        } else if (strided_) {
-          const float* from = base + (r + j) * row_stride_;
-          for (std::int64_t i = 0; i < depth; ++i) to[i * kPanelRows + j] = from[i * column_stride_];
-        } else {
-          const float* from = run(memory, batch, row + r + j, column, depth);
-          for (std::int64_t i = 0; i < depth; ++i) to[i * kPanelRows + j] = from[i];
+  // The panels of kPanelRows rows as the micro-kernel takes them. Rows past the edge, and rows that are not
+  // strided memory, are packed into `to`, column by column; past the edge they are zero.
+  class Rows {
+   public:
+    Rows(const Operand& operand, const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t rows,
+         std::int64_t column, std::int64_t depth, float* to)
+        : depth_(depth), packed_(to) {
+      if (operand.strided_) {
+        row_ = operand.row_stride_, step_ = operand.column_stride_;
+        base_ = operand.origin(memory, batch) + row * row_ + column * step_;
+        direct_ = rows / kPanelRows;
+      }
+      for (std::int64_t p = direct_; p * kPanelRows < rows; ++p)
+        for (std::int64_t j = 0; j < kPanelRows; ++j) {
+          float* const at = to + p * kPanelRows * depth + j;
+          const std::int64_t r = p * kPanelRows + j;
+          if (r >= rows) {
+            for (std::int64_t i = 0; i < depth; ++i) at[i * kPanelRows] = 0;
+          } else {
+            const float* from = base_ ? base_ + r * row_ : operand.run(memory, batch, row + r, column, depth);
+            const std::int64_t step = base_ ? step_ : 1;
+            for (std::int64_t i = 0; i < depth; ++i) at[i * kPanelRows] = from[i * step];
+          }
+        }
+    }
+    LeftPanel panel(std::int64_t p) const {
+      if (p < direct_) return {base_ + p * kPanelRows * row_, row_, step_};
+      return {packed_ + p * kPanelRows * depth_, 1, kPanelRows};
+    }
+
+   private:
+    std::int64_t depth_, direct_ = 0, row_ = 0, step_ = 0;
+    const float* base_ = nullptr;
+    const float* packed_;
+  };
+
+  // The same for panels of NR columns; packed row by row.
+  class Columns {
+   public:
+    Columns(const Operand& operand, const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t depth,
+            std::int64_t column, std::int64_t columns, std::int64_t NR, float* to)
+        : depth_(depth), NR_(NR), packed_(to) {
+      const bool strided = operand.strided_;
+      const std::int64_t stride = strided ? operand.column_stride_ : 1;
+      if (strided) {
+        row_ = operand.row_stride_;
+        base_ = operand.origin(memory, batch) + row * row_ + column * stride;
+        if (stride == 1) direct_ = columns / NR;
+      }
+      const std::int64_t first = direct_ * NR;
+      for (std::int64_t i = 0; first < columns && i < depth; ++i) {
+        const float* from = strided ? base_ + i * row_ : operand.run(memory, batch, row + i, column, columns);
+        for (std::int64_t c = first; c < columns; c += NR) {
+          float* const panel = to + c * depth + i * NR;
+          const std::int64_t n = std::min(NR, columns - c);
+          if (stride == 1)
+            std::copy_n(from + c, n, panel);
+          else
+            for (std::int64_t j = 0; j < n; ++j) panel[j] = from[(c + j) * stride];
+          std::fill_n(panel + n, NR - n, 0.0f);
         }
       }
     }
-  }
-
-  // Panels of NR columns, row by row; columns past the edge are zero.
-  void pack_columns(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t depth, std::int64_t column,
-                    std::int64_t columns, std::int64_t NR, float* to) const {
-    const float* base = strided_ ? origin(memory, batch) + row * row_stride_ + column * column_stride_ : nullptr;
-    for (std::int64_t i = 0; i < depth; ++i) {
-      const float* from = strided_ ? base + i * row_stride_ : run(memory, batch, row + i, column, columns);
-      const std::int64_t stride = strided_ ? column_stride_ : 1;
-      for (std::int64_t c = 0; c < columns; c += NR) {
-        float* panel = to + c * depth + i * NR;
-        const std::int64_t n = std::min(NR, columns - c);
-        if (stride == 1)
-          std::copy_n(from + c, n, panel);
-        else
-          for (std::int64_t j = 0; j < n; ++j) panel[j] = from[(c + j) * stride];
-        std::fill_n(panel + n, NR - n, 0.0f);
-      }
+    RightPanel panel(std::int64_t p) const {
+      if (p < direct_) return {base_ + p * NR_, row_};
+      return {packed_ + p * NR_ * depth_, NR_};
     }
-  }
+
+   private:
+    std::int64_t depth_, NR_, direct_ = 0, row_ = 0;
+    const float* base_ = nullptr;
+    const float* packed_;
+  };
 
  private:
   const float* origin(const Memory& memory, std::int64_t batch) const {
@@ -119,22 +156,30 @@ class Matmul : public Compiled {
     for (const ir::MatmulPart& part : kernel.parts) parts_.emplace_back(kernel, part);
   }
 
-  // A task is a tile of one part's result; tiles of all parts are numbered through.
+  // Tiles of all parts are numbered through; small ones are handed out several at a time.
   void run(const Memory& memory, Executor& executor) const override {
-    const std::int64_t down = ceil_div(M_, kTileRows);
-    std::int64_t across = 0;
-    for (const Part& part : parts_) across += ceil_div(part.N, kTileColumns);
-    executor.run(batches_ * down * across, [&](std::int64_t task) {
-      std::int64_t column = task % across;
-      const Part* part = parts_.data();
-      while (column >= ceil_div(part->N, kTileColumns)) column -= ceil_div(part++->N, kTileColumns);
-      tile(memory, *part, task / (down * across), task / across % down * kTileRows, column * kTileColumns);
+    std::int64_t across = 0, N = 0;
+    for (const Part& part : parts_) across += ceil_div(part.N, kTileColumns), N += part.N;
+    std::int64_t height = kTileRows;
+    while (height > 2 * kPanelRows && batches_ * ceil_div(M_, height) * across < kFewTiles) height /= 2;
+    const std::int64_t down = ceil_div(M_, height), tiles = batches_ * down * across;
+    const std::int64_t work = std::max<std::int64_t>(1, batches_ * M_ * N * K_ / std::max<std::int64_t>(1, tiles));
+    const std::int64_t together = std::max<std::int64_t>(1, kTaskWork / work);
+    executor.run(ceil_div(tiles, together), [&](std::int64_t task) {
+      for (std::int64_t t = task * together; t < std::min(tiles, (task + 1) * together); ++t) {
+        std::int64_t column = t % across;
+        const Part* part = parts_.data();
+        while (column >= ceil_div(part->N, kTileColumns)) column -= ceil_div(part++->N, kTileColumns);
+        const std::int64_t row = t / across % down * height;
+        tile(memory, *part, t / (down * across), row, std::min(height, M_ - row), column * kTileColumns);
+      }
     });
   }
 
  private:
-  void tile(const Memory& memory, const Part& part, std::int64_t batch, std::int64_t row, std::int64_t column) const {
-    const std::int64_t rows = std::min(kTileRows, M_ - row), columns = std::min(kTileColumns, part.N - column);
+  void tile(const Memory& memory, const Part& part, std::int64_t batch, std::int64_t row, std::int64_t rows,
+            std::int64_t column) const {
+    const std::int64_t columns = std::min(kTileColumns, part.N - column);
     const std::int64_t NR = panel_columns();
     const std::int64_t row_panels = ceil_div(rows, kPanelRows), column_panels = ceil_div(columns, NR);
     const std::int64_t width = column_panels * NR;
@@ -147,15 +192,15 @@ class Matmul : public Compiled {
     if (K_ == 0) std::fill_n(c, row_panels * kPanelRows * width, 0.0f);
     for (std::int64_t k = 0; k < K_; k += kDepth) {
       const std::int64_t depth = std::min(kDepth, K_ - k);
-      a_.pack_rows(memory, batch, row, rows, k, depth, a);
-      part.b.pack_columns(memory, batch, k, depth, column, columns, NR, b);
+      const Operand::Rows left(a_, memory, batch, row, rows, k, depth, a);
+      const Operand::Columns right(part.b, memory, batch, k, depth, column, columns, NR, b);
       for (std::int64_t j = 0; j < column_panels; ++j) {
-        const float* panel = b + j * NR * depth;
+        const RightPanel panel = right.panel(j);
         if (sums)
           for (std::int64_t i = 0; i < depth; ++i)
-            for (std::int64_t n = 0; n < NR; ++n) sum[j * NR + n] += static_cast<double>(panel[i * NR + n]);
+            for (std::int64_t n = 0; n < NR; ++n) sum[j * NR + n] += static_cast<double>(panel.data[i * panel.depth + n]);
         for (std::int64_t i = 0; i < row_panels; ++i)
-          micro_kernel(a + i * kPanelRows * depth, panel, depth, c + i * kPanelRows * width + j * NR, width, k == 0);
+          micro_kernel(left.panel(i), panel, depth, c + i * kPanelRows * width + j * NR, width, k == 0);
       }
     }
     if (sums) {

@@ -22,21 +22,24 @@ class Pool : public Executor {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
+  using Task = std::function<void(std::int64_t)>;
+
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
-  void run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) override;
+  void run(std::int64_t tasks, const Task& task) override;
 
  private:
   void work();
-  void take_tasks();
+  void take_tasks(const Task& task, std::int64_t tasks);
 
   std::vector<std::thread> workers_;
   std::mutex busy_;  // one run at a time; others work alone
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  std::uint64_t round_ = 0;
-  int working_ = 0;
-  bool stop_ = false;
-  const std::function<void(std::int64_t)>* task_ = nullptr;
+  std::atomic<std::uint64_t> round_{0};
+  std::atomic<int> active_{0};  // workers inside the current round
+  int asleep_ = 0;
+  std::atomic<bool> stop_{false};
+  const Task* task_ = nullptr;  // null between rounds
   std::int64_t tasks_ = 0;
   std::atomic<std::int64_t> next_{0};
   std::exception_ptr error_;

@@ -1,0 +1,26 @@
+// Memory for tensors that live for a while: each from the step that makes it to the last that reads
+// it. Two tensors may share bytes when their lives do not meet.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tensorgrad::schedule {
+
+struct Block {
+  std::int64_t elements = 0;
+  int born = 0, dies = 0;  // both included
+};
+
+struct Packing {
+  std::vector<std::int64_t> offsets;  // of each block, in elements; multiples of kAlignment
+  std::int64_t elements = 0;
+};
+
+// First fit in several orders; the smallest wins. Deterministic.
+Packing pack(const std::vector<Block>& blocks);
+
+// What no packing can be smaller than: the most that lives in one step.
+std::int64_t most_alive(const std::vector<Block>& blocks);
+
+}  // namespace tensorgrad::schedule

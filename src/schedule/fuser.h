@@ -1,0 +1,117 @@
+// The state that the parts of fusing share. Each part is one file of this folder: join, inline,
+// merge, side_by_side, order; fuse.cpp calls them in turn. Inside src/schedule only.
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "schedule/fuse.h"
+#include "schedule/operand.h"
+
+namespace tensorgrad::schedule {
+
+inline std::size_t at(ir::NodeId id) { return static_cast<std::size_t>(id); }
+
+// Which groups a group needs, directly or not.
+class Needs {
+ public:
+  int add();
+  bool needs(int group, int other) const { return rows_[at(group)][at(other)]; }
+  // `group` now needs `other` and all that it needs; so does everything that needs `group`.
+  void link(int group, int other);
+  // `from` is gone: what it needed, `into` needs; whoever needed it needs `into`.
+  void merge(int into, int from);
+
+ private:
+  std::vector<std::vector<bool>> rows_;
+};
+
+class Fuser {
+ public:
+  Fuser(const ir::Graph& graph, const std::vector<std::string>& without) : graph_(graph), without_(without) {}
+  Fused run();
+
+ private:
+  static constexpr std::size_t kMostNodes = 96;  // of a group, so that programs stay readable
+
+  // join.cpp
+  void place(ir::NodeId id);
+  int start(ir::NodeId id);
+  void join(ir::NodeId id, int g);
+  bool may_join(ir::NodeId id, int g);
+  bool joins_product(ir::NodeId id, int g);
+  bool joins_lines(ir::NodeId id, int g);
+  bool reduction_joins(ir::NodeId id, int g);
+
+  // inline.cpp
+  void find_numbers(const std::vector<bool>& live);
+  void evict_from_products();
+  void inline_producers();
+  bool takes_program(ir::NodeId reader, std::size_t index, const Group& from);
+  // The reader outside that group, and which of its operands it is.
+  std::pair<ir::NodeId, std::size_t> reader_of(ir::NodeId id, int own) const;
+
+  // merge.cpp
+  // Two groups of rows as one: whether the members of each are lines then, and of which rows.
+  struct Merged {
+    std::int64_t lines = 1, length = 1;
+    bool reduces = false, a_lines = false, b_lines = false;
+  };
+  void merge_rows();
+  bool merged_shape(const Group& a, const Group& b, Merged& out) const;
+  bool plain_rows(const Group& g) const;
+  bool edges_fit(int a, int b, const Merged& m) const;
+  ir::NodeId final_reader(ir::NodeId id) const;
+  bool reads(int b, int a) const;
+  bool adjacent(int a, int b) const;
+
+  // side_by_side.cpp
+  void merge_side_by_side();
+  void ride_with_products();
+  bool shares_operand(const Group& a, const Group& b) const;
+  bool same_lines(const Group& a, const Group& b) const;
+  bool same_left(const Group& a, const Group& b) const;
+  ir::NodeId first_product(const Group& g) const;
+  ir::NodeId matching_product(const Group& g, ir::NodeId base, const ir::IndexMap& wanted) const;
+
+  // order.cpp
+  void order();
+
+  // fuse.cpp
+  bool on(std::string_view name) const { return std::find(without_.begin(), without_.end(), name) == without_.end(); }
+  void find_joined();
+  bool reads_joined_part(const Operand& operand, int g) const;
+  void absorb(int a, int b);
+  bool independent(int a, int b) const { return !needs_.needs(a, b) && !needs_.needs(b, a); }
+  Group& group(int g) { return out_.groups[at(g)]; }
+  std::int64_t count(ir::NodeId id) const { return graph_[id].type.shape.count(); }
+  // Whether the operand is that many elements of its base's memory as they stand.
+  bool alias(const Operand& operand, std::int64_t elements) const {
+    return count(operand.base) == elements && operand.map.shape().count() == elements && operand.map.is_contiguous();
+  }
+
+  // The groups whose memory is read with an operand.
+  template <class F>
+  void each_source(const Operand& operand, F f) const {
+    if (out_.joined[at(operand.base)]) {
+      for (const ir::NodeId part : graph_[operand.base].inputs) f(out_.group[at(base_of(graph_, part))]);
+    } else {
+      f(out_.group[at(operand.base)]);
+    }
+  }
+
+  const ir::Graph& graph_;
+  const std::vector<std::string>& without_;
+  Fused out_;
+  Needs needs_;
+  std::vector<std::vector<Operand>> operands_;  // of each node that computes
+  std::vector<int> uses_;                       // by nodes that compute, views looked through
+  std::vector<bool> held_;                      // results
+};
+
+// Whether a value per line, seen through the map, is the same along each row.
+bool spreads_lines(const ir::IndexMap& map, std::int64_t lines, std::int64_t length);
+
+}  // namespace tensorgrad::schedule

@@ -1,0 +1,51 @@
+#include "schedule/in_place.h"
+
+#include <algorithm>
+
+#include "ir/primitive.h"
+#include "schedule/operand.h"
+
+namespace tensorgrad::schedule {
+
+using ir::Core;
+using ir::Graph;
+using ir::NodeId;
+
+namespace {
+
+std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
+
+// Whether the node is inlined work on `old`.
+bool comes_from(const Graph& graph, const Fused& fused, NodeId id, NodeId old) {
+  if (!fused.inlined[at(id)]) return false;
+  return std::any_of(graph[id].inputs.begin(), graph[id].inputs.end(), [&](NodeId input) {
+    const NodeId base = base_of(graph, input);
+    return base == old || comes_from(graph, fused, base, old);
+  });
+}
+
+}  // namespace
+
+bool may_overwrite(const Graph& graph, const Fused& fused, NodeId old, NodeId id) {
+  const Group& group = fused.groups[at(fused.group[at(id)])];
+  if (group.kind == Group::Kind::single) return false;
+  for (const NodeId node : group.nodes) {
+    const Core core = graph[node].op->core;
+    for (const NodeId input : graph[node].inputs) {
+      const NodeId base = base_of(graph, input);
+      if (base != old && !comes_from(graph, fused, base, old)) continue;
+      if (!is_alias(graph, input) || (core != Core::elementwise && core != Core::reduce)) return false;
+      // Stored as it is, it might be stored after it was overwritten.
+      if (passes_through(graph, node) && node != id) return false;
+      if (group.kind == Group::Kind::matmul) {
+        if (fused.inlined[at(node)] || fused.product[at(node)] != fused.product[at(id)] || core == Core::reduce) return false;
+      } else if (!fused.inlined[at(node)]) {
+        const bool reads_line = core != Core::reduce && fused.line[at(node)];
+        if (reads_line != fused.line[at(id)]) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace tensorgrad::schedule

@@ -1,0 +1,107 @@
+// Fusing, third part: whole groups of rows become one, where values pass element by element or from a
+// line to its row.
+#include "schedule/fuser.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace tensorgrad::schedule {
+
+using ir::Core;
+using ir::NodeId;
+
+bool Fuser::merged_shape(const Group& a, const Group& b, Merged& out) const {
+  const std::int64_t count_a = a.lines * a.length, count_b = b.lines * b.length;
+  const Group& shaped = a.reduces ? a : b;
+  out.lines = shaped.lines, out.length = shaped.length, out.reduces = a.reduces || b.reduces;
+  if (!out.reduces) return count_a == count_b;
+  if (out.length < 2 && (!a.reduces || !b.reduces)) return false;
+  if (a.reduces && b.reduces) return a.lines == b.lines && a.length == b.length && out.length <= kLongestRow;
+  const std::int64_t flat = a.reduces ? count_b : count_a;
+  const bool as_lines = flat == out.lines;
+  if (!as_lines && (flat != out.lines * out.length || out.length > kLongestRow)) return false;
+  (a.reduces ? out.b_lines : out.a_lines) = as_lines;
+  return true;
+}
+
+bool Fuser::plain_rows(const Group& g) const {
+  return g.kind == Group::Kind::rows && !g.nodes.empty() &&
+         std::all_of(g.nodes.begin(), g.nodes.end(), [&](NodeId id) {
+           return graph_[id].op->core == Core::elementwise || graph_[id].op->core == Core::reduce;
+         });
+}
+
+// Every value that passes between the two does so element by element, or from a line to its row.
+bool Fuser::edges_fit(int a, int b, const Merged& m) const {
+  for (const auto& [from, to, from_lines, to_lines] :
+       {std::tuple(a, b, m.a_lines, m.b_lines), std::tuple(b, a, m.b_lines, m.a_lines)}) {
+    for (const NodeId id : out_.groups[at(to)].nodes) {
+      for (const Operand& operand : operands_[at(id)]) {
+        if (reads_joined_part(operand, from)) return false;
+        if (out_.group[at(operand.base)] != from || out_.inlined[at(operand.base)]) continue;
+        const NodeId reader = final_reader(id);
+        if (reader < 0) return false;
+        const bool reduces = graph_[reader].op->core == Core::reduce;
+        const bool line_from = out_.line[at(operand.base)] || from_lines;
+        const bool line_to = !(reduces && reader != id) && (out_.line[at(reader)] || to_lines);
+        if (line_from == line_to || (reduces && reader == id && !line_from)) {
+          if (!alias(operand, line_from ? m.lines : m.lines * m.length)) return false;
+        } else if (!line_from || (reduces && reader == id) || !spreads_lines(operand.map, m.lines, m.length)) {
+          return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+// The member that an inlined node is computed for, if it is seen there as it is; -1 otherwise.
+NodeId Fuser::final_reader(NodeId id) const {
+  while (out_.inlined[at(id)]) {
+    const auto [reader, index] = reader_of(id, -1);
+    if (reader < 0 || !alias(operands_[at(reader)][index], count(id))) return -1;
+    id = reader;
+  }
+  return id;
+}
+
+bool Fuser::reads(int b, int a) const {
+  for (const NodeId id : out_.groups[at(b)].nodes)
+    for (const Operand& operand : operands_[at(id)])
+      if (out_.group[at(operand.base)] == a) return true;
+  return false;
+}
+
+// No third group stands between the two.
+bool Fuser::adjacent(int a, int b) const {
+  for (int x = 0; x < static_cast<int>(out_.groups.size()); ++x) {
+    if (x == a || x == b || out_.groups[at(x)].nodes.empty()) continue;
+    if ((needs_.needs(b, x) && needs_.needs(x, a)) || (needs_.needs(a, x) && needs_.needs(x, b))) return false;
+  }
+  return true;
+}
+
+void Fuser::merge_rows() {
+  const int n = static_cast<int>(out_.groups.size());
+  for (bool again = true; again;) {
+    again = false;
+    for (int a = 0; a < n; ++a) {
+      if (!plain_rows(group(a))) continue;
+      for (int b = a + 1; b < n; ++b) {
+        if (!plain_rows(group(b)) || group(a).nodes.size() + group(b).nodes.size() > kMostNodes) continue;
+        Merged m;
+        if (!merged_shape(group(a), group(b), m)) continue;
+        const bool single = m.lines == 1 && (m.length == 1 || ((group(a).reduces || m.a_lines) && (group(b).reduces || m.b_lines)));
+        const bool side_by_side = single && !(group(a).reduces && group(b).reduces);
+        if (!reads(b, a) && !reads(a, b) && !side_by_side) continue;
+        if (!edges_fit(a, b, m) || !adjacent(a, b)) continue;
+        for (const NodeId id : group(a).nodes) out_.line[at(id)] = out_.line[at(id)] || m.a_lines;
+        for (const NodeId id : group(b).nodes) out_.line[at(id)] = out_.line[at(id)] || m.b_lines;
+        absorb(a, b);
+        group(a).lines = m.lines, group(a).length = m.length, group(a).reduces = m.reduces;
+        again = true;
+      }
+    }
+  }
+}
+}  // namespace tensorgrad::schedule

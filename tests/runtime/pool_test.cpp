@@ -1,0 +1,67 @@
+// The thread pool: every task once, the same error for any number of threads, several callers at once.
+#include "runtime/cpu/pool.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <stdexcept>
+
+namespace tensorgrad::cpu {
+namespace {
+
+TEST(Pool, RunsEveryTaskOnce) {
+  for (const int threads : {1, 2, 4}) {
+    Pool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    std::vector<int> runs(97);
+    for (int round = 1; round <= 3000; ++round) {
+      const std::int64_t tasks = round % 97;
+      pool.run(tasks, [&](std::int64_t i) { ++runs[static_cast<std::size_t>(i)]; });
+    }
+    // Task i runs in every round of more than i tasks.
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      int want = 0;
+      for (int round = 1; round <= 3000; ++round) want += static_cast<int>(i) < round % 97;
+      ASSERT_EQ(runs[i], want) << i;
+    }
+  }
+}
+
+TEST(Pool, RaisesTheErrorOfTheFirstTask) {
+  Pool pool(4);
+  for (int round = 0; round < 500; ++round) {
+    std::atomic<int> ran{0};
+    try {
+      pool.run(50, [&](std::int64_t i) {
+        ++ran;
+        if (i >= 20) throw std::runtime_error(std::to_string(i));
+      });
+      FAIL() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "20");
+      EXPECT_EQ(ran, 50);
+    }
+  }
+  int after = 0;
+  pool.run(1, [&](std::int64_t) { ++after; });
+  EXPECT_EQ(after, 1);
+}
+
+TEST(Pool, ServesSeveralCallers) {
+  Pool pool(3);
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 3; ++t)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 1000; ++round) {
+        std::atomic<std::int64_t> sum{0};
+        pool.run(40, [&](std::int64_t i) { sum += i; });
+        wrong += sum != 780;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,66 @@
+// Packing of lifetimes into memory.
+#include "schedule/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "schedule/layout.h"
+
+namespace tensorgrad::schedule {
+namespace {
+
+void expect_valid(const std::vector<Block>& blocks, const Packing& packing) {
+  ASSERT_EQ(packing.offsets.size(), blocks.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_EQ(packing.offsets[i] % kAlignment, 0);
+    EXPECT_LE(packing.offsets[i] + blocks[i].elements, packing.elements);
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool meet = blocks[i].born <= blocks[j].dies && blocks[j].born <= blocks[i].dies;
+      const bool overlap = packing.offsets[i] < packing.offsets[j] + blocks[j].elements &&
+                           packing.offsets[j] < packing.offsets[i] + blocks[i].elements;
+      EXPECT_FALSE(meet && overlap) << i << " and " << j;
+    }
+  }
+}
+
+TEST(Arena, SharesMemoryWhereLivesDoNotMeet) {
+  const std::vector<Block> blocks{{64, 0, 1}, {64, 1, 2}, {64, 2, 3}, {64, 3, 4}};
+  const Packing packing = pack(blocks);
+  expect_valid(blocks, packing);
+  EXPECT_EQ(packing.elements, 128);
+  EXPECT_EQ(most_alive(blocks), 128);
+}
+
+TEST(Arena, TriesMoreThanTheOrderOfBirth) {
+  // In the order of birth the small block stands in the way of the large one.
+  const std::vector<Block> blocks{{64, 0, 1}, {64, 0, 9}, {192, 2, 3}, {64, 2, 3}};
+  const Packing packing = pack(blocks);
+  expect_valid(blocks, packing);
+  EXPECT_EQ(packing.elements, most_alive(blocks));
+}
+
+TEST(Arena, NothingNeedsNothing) {
+  EXPECT_EQ(pack({}).elements, 0);
+  EXPECT_EQ(most_alive({}), 0);
+}
+
+TEST(Arena, RandomLivesNeverOverlapAndStayNearTheBound) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Block> blocks;
+    const int steps = 2 + static_cast<int>(random() % 30);
+    for (int i = 0; i < 40; ++i) {
+      const int born = static_cast<int>(random() % static_cast<unsigned>(steps));
+      blocks.push_back({1 + static_cast<std::int64_t>(random() % 1000), born, born + static_cast<int>(random() % 8)});
+    }
+    std::stable_sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.born < b.born; });
+    const Packing packing = pack(blocks);
+    expect_valid(blocks, packing);
+    EXPECT_GE(packing.elements, most_alive(blocks));
+    EXPECT_LE(packing.elements, 3 * most_alive(blocks) / 2);
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad::schedule

@@ -1,0 +1,46 @@
+// The PyTorch reference values hold with each pass of the compiler left out, on one thread and on two.
+#include <gtest/gtest.h>
+
+#include "tensorgrad/compile.h"
+#include "tests/support/run_tool.h"
+
+namespace tensorgrad {
+namespace {
+
+std::vector<std::string> names() {
+  std::vector<std::string> out;
+  for (const PassInfo& pass : compiler_passes()) out.emplace_back(pass.name);
+  return out;
+}
+
+class Without : public testing::TestWithParam<std::string> {};
+
+TEST_P(Without, TheReferenceValuesHold) {
+  for (const char* threads : {"1", "2"}) {
+    const ToolRun run = run_tool("verify " + std::string(TENSORGRAD_SOURCE_DIR) + "/tests/fixtures --device cpu --json --threads " + std::string(threads) + " --without " + GetParam());
+    ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, Without, testing::ValuesIn(names()), [](const auto& test) { return test.param; });
+
+// Leaving passes out does something: more kernels, more memory or a larger graph.
+TEST_P(Without, ThePlanIsAnother) {
+  const auto with = json_lines(run_tool("show addition --stage plan --json"))[0];
+  const auto without = json_lines(run_tool("show addition --stage plan --json --without " + GetParam()))[0];
+  // The model does no arithmetic on numbers alone: there is nothing to fold.
+  EXPECT_EQ(with["text"] == without["text"], GetParam() == "fold");
+  EXPECT_GE(without["kernels"], with["kernels"]);
+}
+
+TEST(WithoutNames, AreChecked) {
+  const ToolRun run = run_tool("show addition --without fuse,magic");
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_NE(run.err.find("there is no pass 'magic' to leave out\n  hint: expand, fold, algebra, views, cse, dce, fuse, inline, "
+                         "merge, side_by_side, ride, in_place, reuse"),
+            std::string::npos)
+      << run.err;
+}
+
+}  // namespace
+}  // namespace tensorgrad
