@@ -1,16 +1,13 @@
 #include "tests/fuzz/check.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <exception>
 #include <map>
-#include <set>
 
-#include "passes/canonicalise.h"
-#include "passes/cse.h"
-#include "passes/dce.h"
-#include "passes/expand.h"
+#include "passes/pipeline.h"
+#include "schedule/fuse.h"
 #include "tests/fuzz/expect.h"
 
 namespace tensorgrad::fuzz {
@@ -18,62 +15,43 @@ namespace {
 
 constexpr int kFewRuns = 2, kManyRuns = 24;
 
-struct Pass {
-  const char* name;
-  ir::Graph (*run)(const ir::Graph&);
-};
-constexpr Pass kPasses[] = {{"expand", passes::expand},
-                            {"canonicalise", passes::canonicalise},
-                            {"cse", passes::cse},
-                            {"dce", passes::dce}};
-
-ir::Graph simplify(ir::Graph graph, const std::vector<std::string>& without) {
-  for (const Pass& pass : kPasses)
-    if (std::find(without.begin(), without.end(), pass.name) == without.end()) graph = pass.run(graph);
-  ir::verify(graph);
-  return graph;
+// The passes of stage simplify and the parts of the scheduler.
+std::vector<std::string> parts() {
+  std::vector<std::string> names;
+  for (const passes::Pass& pass : passes::pipeline()) names.emplace_back(pass.name);
+  for (const schedule::Switch& part : schedule::switches()) names.emplace_back(part.name);
+  return names;
 }
 
-Configuration without(std::vector<std::string> names) {
-  std::string title = "without";
-  for (const std::string& name : names) title += " " + name;
-  return {names.empty() ? "as usual" : title, names, {}};
+Configuration with_all(int threads, bool guards = false) {
+  return {fmt::format("{} threads{}", threads, guards ? ", guards" : ""),
+          {.threads = threads, .simplify = true, .guards = guards}};
+}
+
+Configuration without(const std::vector<std::string>& names, int threads = 1) {
+  return {fmt::format("without {}", fmt::join(names, " ")),
+          {.threads = threads, .simplify = true, .without = names}};
 }
 
 Configuration random_subset(Random random) {
   std::vector<std::string> names;
-  for (const Pass& pass : kPasses)
-    if (random.chance(0.5)) names.push_back(pass.name);
-  Configuration made = without(names);
-  if (random.chance(0.5)) made.options.fuse = false, made.name += ", without fusion";
-  return made;
+  for (const std::string& part : parts())
+    if (random.chance(part == "fuse" ? 0.1 : 0.4)) names.push_back(part);
+  return without(names, 2);
 }
-
-const Configuration kUsual{"as usual", {}, {}};
-const Configuration kUnfused{"without fusion", {}, {.fuse = false}};
-const Configuration kTwo{"2 threads", {}, {.threads = 2}};
-const Configuration kThree{"3 threads", {}, {.threads = 3}};
-const Configuration kGuards{"guards", {}, {.guards = true}};
-const Configuration kUnfusedGuards{"guards, without fusion", {}, {.fuse = false, .guards = true}};
 
 }  // namespace
 
 std::vector<Configuration> all_configurations() {
-  std::vector<Configuration> all{kUsual, kUnfused, kTwo, kThree, kGuards, kUnfusedGuards};
-  std::vector<std::string> names;
-  for (const Pass& pass : kPasses) {
-    all.push_back(without({pass.name}));
-    names.push_back(pass.name);
-  }
-  all.push_back(without(names));
+  std::vector<Configuration> all{with_all(1), with_all(2), with_all(3), with_all(2, true), without(parts())};
+  for (const std::string& part : parts()) all.push_back(without({part}));
   return all;
 }
 
 std::vector<Configuration> configurations(std::uint64_t seed) {
   const std::vector<Configuration> all = all_configurations();
-  std::vector<Configuration> chosen{kUsual, kUnfused, seed % 2 ? kTwo : kThree, random_subset(Random(seed))};
-  chosen.push_back(all[4 + seed % (all.size() - 4)]);
-  return chosen;
+  return {with_all(1), without({"fuse"}), with_all(seed % 2 ? 2 : 3), random_subset(Random(seed)),
+          all[3 + seed % (all.size() - 3)]};
 }
 
 Verdict check(const Built& built, const std::vector<Configuration>& configurations, const Evaluate& evaluate) {
@@ -89,7 +67,7 @@ Verdict check(const Built& built, const std::vector<Configuration>& configuratio
 
   const bool flat = built.graph.find(ir::Result::Kind::gradient, ir::kFlat) >= 0;
   bool many = false;
-  std::map<std::pair<std::vector<std::string>, bool>, eval::Evaluated> seen;  // by what may decide bits
+  std::map<std::vector<std::string>, eval::Evaluated> seen;  // by what was left out
   for (const Configuration& configuration : configurations) {
     eval::EvalOptions options = configuration.options;
     if (flat) options.parameters = &built.parameters;
@@ -97,7 +75,7 @@ Verdict check(const Built& built, const std::vector<Configuration>& configuratio
     const auto fail = [&](const std::string& what) { return Verdict{Kind::fails, what, configuration.name}; };
     eval::Evaluated got;
     try {
-      got = evaluate(simplify(built.graph, configuration.without), built.leaves, options);
+      got = evaluate(built.graph, built.leaves, options);
     } catch (const std::exception& error) {
       return fail(error.what());
     }
@@ -112,7 +90,7 @@ Verdict check(const Built& built, const std::vector<Configuration>& configuratio
       }
       if (!difference.empty()) return fail(fmt::format("{}: {}", built.graph.results[r].name, difference));
     }
-    const auto [first, is_new] = seen.try_emplace({configuration.without, options.fuse}, got);
+    const auto [first, is_new] = seen.try_emplace(options.without, got);
     if (!is_new && first->second.bits != got.bits) return fail("other bits than with one thread");
   }
   return {Kind::agrees, "", "", sharp_part(expected)};

@@ -14,7 +14,6 @@ namespace tensorgrad::fuzz {
 
 struct Configuration {
   std::string name;
-  std::vector<std::string> without;  // passes
   eval::EvalOptions options;
 };
 

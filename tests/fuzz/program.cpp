@@ -18,7 +18,7 @@ namespace {
 using ir::Result;
 using reference::Value;
 
-constexpr std::int64_t kMostElements = 100'000;  // of a value
+constexpr std::int64_t kMostElements = 50'000;  // of any node of an instruction
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -88,7 +88,11 @@ const Made& Assembler::add(const Instr& instr) {
   for (const int operand : instr.in) args.in.push_back(values_[at(operand)]);
   Tensor tensor = instr.row->make(args);
   if (instr.tame && tensor.dtype() == f32) tensor = tanh(tensor);
-  if (tensor.count() > kMostElements) user_error("fuzz: {} elements are too many", tensor.count());
+  while (checked_ < builder.graph.size())
+    if (builder.graph[checked_++].type.shape.count() > kMostElements) {
+      checked_ = builder.graph.size();
+      user_error("fuzz: a value is too large");
+    }
   values_.push_back({tensor, tensor.dtype() == i32 ? args.limit : 0});
   return values_.back();
 }

@@ -80,6 +80,7 @@ class Assembler {
  private:
   const std::vector<std::int64_t>& sizes_;
   std::vector<Made> values_;
+  ir::NodeId checked_ = 0;  // nodes up to here are of a size that can be run
 };
 
 // Numbers for a leaf: f32 in [low, high), or integers below it.

@@ -31,8 +31,10 @@ double loss_at(const ir::Graph& forward, const Built& built, const Direction& di
 
 std::string slope_difference(const Built& built, std::uint64_t seed) {
   const ir::NodeId loss = built.graph.find(ir::Result::Kind::output, "loss");
-  const bool stops = std::any_of(built.graph.nodes.begin(), built.graph.nodes.end(),
-                                 [](const ir::Node& node) { return node.op->name == "stop_gradient"; });
+  // Composites call it too, where it changes no gradient.
+  const bool stops = std::any_of(built.graph.nodes.begin(), built.graph.nodes.end(), [&](const ir::Node& node) {
+    return node.op->name == "stop_gradient" && built.graph.sites[static_cast<std::size_t>(node.site)].composite.empty();
+  });
   const bool flat = built.graph.find(ir::Result::Kind::gradient, ir::kFlat) >= 0;
   if (loss < 0 || stops || flat) return "";
 
