@@ -55,15 +55,20 @@ bool is_exact(const ir::Primitive& op) {
   return op.core != Core::elementwise && !adds(op);
 }
 
-void round(Value& value, Random& random) {
+void round(Value& value, Random& random, double part = kRounding) {
   if (value.type.dtype != DType::f32) return;
-  for (double& x : value.data) x *= 1 + kRounding * (2 * random.unit() - 1);
+  for (double& x : value.data) x *= 1 + part * (2 * random.unit() - 1);
 }
 
-// x * (1 + erf(x)) and the like lose what is below a rounding of x: on the left all of it.
-void round_tail(Value& value, const Value& x, Random& random) {
-  for (std::size_t i = 0; i < value.data.size(); ++i)
-    value.data[i] += kRounding * (2 * random.unit() - 1) * x.data[i];
+// Roundings of what stands inside an op, where it is much larger than the result: gelu's x times
+// 1 + erf(x), log_softmax's logarithm of a number near 1.
+void round_inside(const ir::Node& node, Value& value, const Value& x, Random& random) {
+  const bool gelu = node.op->name.starts_with("gelu"), logarithm = node.op->name == "log_softmax";
+  for (std::size_t i = 0; (gelu || logarithm) && i < value.data.size(); ++i)
+    value.data[i] += kRounding * (2 * random.unit() - 1) * (gelu ? x.data[i] : 1);
+  // Added one after the other, in f32: equal terms are rounded to the same side.
+  if (node.op->core == Core::segment_sum || node.op->core == Core::scatter_add)
+    round(value, random, 0x1p-25 * static_cast<double>(x.data.size()));
 }
 
 double magnitude(const Value& value) {
@@ -93,7 +98,7 @@ std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Le
     }
     Value value = evaluation_of(node.op->name).evaluate(node, in);
     if (!is_exact(*node.op)) round(value, random);
-    if (node.op->name.starts_with("gelu")) round_tail(value, *in[0], random);
+    if (!in.empty()) round_inside(node, value, *in[0], random);
     values.push_back(std::move(value));
   }
   return values;

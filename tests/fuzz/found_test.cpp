@@ -39,6 +39,16 @@ const Found kFound[] = {
   output "less" = %4
   output "square" = %6
 })"},
+    {"a value per line was read by the elements of a row that is walked once, before it was made", R"(graph {
+  %0 = state {name="rate", dtype=f32, shape=[]} : f32[]
+  %1 = parameter {name="p", dtype=f32, shape=[4097]} : f32[4097]
+  %2 = exp(%0) : f32[]
+  %3 = broadcast_to(%2) {shape=[4097]} : f32[4097]
+  %4 = mul(%1, %3) : f32[4097]
+  %5 = mul(%4, %4) : f32[4097]
+  %6 = reduce_sum(%5) {axes=[0]} : f32[]
+  output "sum" = %6
+})"},
 };
 
 TEST(Found, IsRightInEveryConfiguration) {

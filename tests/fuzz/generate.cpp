@@ -118,8 +118,9 @@ class Generator {
       if (is_leaf(i, "parameter") && trains && (all || random_.chance(0.6))) program_.wanted.push_back(i);
       if (is_leaf(i, "state") && random_.chance(0.8)) program_.updates.push_back({i, random_.below(count)});
       if (is_leaf(i, "parameter") && random_.chance(0.2)) program_.updates.push_back({i, -1});
-      if (used_[at(i)] ? random_.chance(0.08) : random_.chance(trains && real ? 0.2 : 0.9)) program_.outputs.push_back(i);
-      if (trains && real && (!used_[at(i)] ? random_.chance(0.85) : random_.chance(0.03))) program_.loss.push_back(i);
+      const bool used = used_[at(i)];
+      if (random_.chance(used ? 0.08 : trains && real ? 0.2 : 0.9)) program_.outputs.push_back(i);
+      if (trains && real && random_.chance(used ? 0.03 : 0.85)) program_.loss.push_back(i);
     }
     if (trains && program_.loss.empty()) program_.loss.push_back(0);  // a parameter
     if (!trains && program_.outputs.empty()) program_.outputs.push_back(count - 1);

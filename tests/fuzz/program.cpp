@@ -85,7 +85,10 @@ Value draw(const ir::Type& type, std::uint64_t seed, double low, double high) {
 const Made& Assembler::add(const Instr& instr) {
   ops::BuildScope scope(builder);
   Args args{builder, leaves, sizes_, fmt::format("v{}", values_.size()), {}, instr.dice};
-  for (const int operand : instr.in) args.in.push_back(values_[at(operand)]);
+  for (std::size_t i = 0; i < instr.in.size(); ++i) {
+    args.in.push_back(values_[at(instr.in[i])]);
+    if (!accepts(instr.row->operands[i], args.in[i].tensor.dtype())) user_error("fuzz: an operand of another type");
+  }
   Tensor tensor = instr.row->make(args);
   if (instr.tame && tensor.dtype() == f32) tensor = tanh(tensor);
   while (checked_ < builder.graph.size())

@@ -89,8 +89,8 @@ reference::Value draw(const ir::Type& type, std::uint64_t seed, double low, doub
 // The same sequence everywhere, which the distributions of <random> do not promise.
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u) {}
-  std::uint64_t bits() {  // splitmix64
+  explicit Random(std::uint64_t seed) : state_(seed) { state_ = bits() ^ 0xd1b54a32d192ed03u; }
+  std::uint64_t bits() {  // splitmix64; without the mixed seed neighbours would share their numbers
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;

@@ -125,13 +125,15 @@ class Shrinker {
   }
 
   void shrink_sizes() {
-    for (std::size_t i = 0; i < best_.sizes.size(); ++i)
-      for (const std::int64_t to : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, best_.sizes[i] / 2, best_.sizes[i] - 1}) {
+    for (std::size_t i = 0; i < best_.sizes.size(); ++i) {
+      const std::int64_t now = best_.sizes[i];
+      for (const std::int64_t to : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, now / 2, now - 1}) {
         Program candidate = best_;
         if (to < 1 || to >= candidate.sizes[i]) continue;
         candidate.sizes[i] = to;
         attempt(std::move(candidate));
       }
+    }
   }
 
   Program best_;
