@@ -1,0 +1,90 @@
+#include "codegen/wgsl/emitters.h"
+#include "codegen/wgsl/functions.h"
+
+namespace tensorgrad::wgsl {
+
+std::string Emitting::title(const char* what) const {
+  std::string space = kernel.kind == ir::Kernel::Kind::matmul ? fmt::format("{} x [{}, {}]", kernel.batches, kernel.M, kernel.K)
+                                                              : fmt::format("{} x {}", kernel.lines, kernel.length);
+  return fmt::format("{} {}: {}{}", ir::name(kernel.kind), space, kernel.name, what);
+}
+
+void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded) {
+  for (const ir::Store& store : stores) {
+    source.note(region(store.place.space), store.dtype, true);
+    if (!store_condition(store, guarded).empty()) source.note(Region::faults, DType::i32, false);
+  }
+}
+
+std::string store_condition(const ir::Store& store, bool guarded) {
+  const bool lasting = store.place.space == ir::Space::parameters || store.place.space == ir::Space::state;
+  return guarded && lasting ? "faults[0] == 0" : "";
+}
+
+std::string identity_text(Source& source, ir::Combine combine, DType dtype) {
+  if (dtype == DType::boolean) return combine == ir::Combine::min || combine == ir::Combine::mul ? "true" : "false";
+  const double value = ir::identity(combine, dtype);
+  if (dtype == DType::f32 && !std::isfinite(value)) use_function(source, "bits_to_f32", 1);
+  return number(value, dtype);
+}
+
+// Few neighbours: all read all. Many: sixteen of them join their share first.
+std::string GroupReduction::join(ir::Combine combine, DType dtype, const std::string& value) {
+  if (threads_ == 1) return value;
+  const char* const kind = dtype == DType::f32 ? "f" : dtype == DType::i32 ? "i" : "b";
+  const std::string one = type_name(dtype == DType::boolean ? DType::boolean : dtype, 1);
+  const std::string all = fmt::format("shared_{}{}", kind, turn_ % 2), some = fmt::format("joined_{}{}", kind, turn_ % 2);
+  ++turn_;
+  source_.declare(fmt::format("var<workgroup> {}: array<{}, {}>;", all, one, invocations_));
+  source_.line("{}[thread] = {};", all, value);
+  source_.line("workgroupBarrier();");
+  std::string from = all, first = first_;
+  std::int64_t count = threads_;
+  if (threads_ > 16) {
+    source_.declare(fmt::format("var<workgroup> {}: array<{}, {}>;", some, one, 16 * invocations_ / threads_));
+    const std::string sixteen = source_.let(fmt::format("{} / {}u", first_, threads_ / 16), "first");
+    source_.open(fmt::format("if ({} < 16u) {{", lane_));
+    source_.line("var part = {}[thread];", all);
+    source_.open(fmt::format("for (var j = 16u; j < {}u; j += 16u) {{", threads_));
+    source_.line("part = {};", combined(source_, combine, dtype, 1, "part", fmt::format("{}[thread + j]", all)));
+    source_.close();
+    source_.line("{}[{} + {}] = part;", some, sixteen, lane_);
+    source_.close();
+    source_.line("workgroupBarrier();");
+    from = some, first = sixteen, count = 16;
+  }
+  const std::string out = source_.fresh("r");
+  source_.line("var {} = {}[{}];", out, from, first);
+  source_.open(fmt::format("for (var j = 1u; j < {}u; j++) {{", count));
+  source_.line("{} = {};", out, combined(source_, combine, dtype, 1, out, fmt::format("{}[{} + j]", from, first)));
+  source_.close();
+  return out;
+}
+
+bool checks_ids(const ir::Kernel& kernel) {
+  if (kernel.kind == ir::Kernel::Kind::segment_sum || kernel.kind == ir::Kernel::Kind::scatter_add) return true;
+  const auto checks = [](const ir::ScalarProgram& program) {
+    for (const ir::Instr& in : program.code)
+      if (in.op == ir::ScalarOp::gather || in.op == ir::ScalarOp::check_index) return true;
+    return false;
+  };
+  bool out = checks(kernel.program) || checks(kernel.a);
+  for (const ir::MatmulPart& part : kernel.parts) out = out || checks(part.b) || checks(part.epilogue);
+  return out;
+}
+
+std::vector<Shader> emit(const ir::Kernel& kernel, const Target& target, bool guarded) {
+  const Emitting in{kernel, target, guarded};
+  switch (kernel.kind) {
+    case ir::Kernel::Kind::rows: return emit_rows(in);
+    case ir::Kernel::Kind::columns: return emit_columns(in);
+    case ir::Kernel::Kind::arg_reduce: return emit_arg_reduce(in);
+    case ir::Kernel::Kind::scan: return emit_scan(in);
+    case ir::Kernel::Kind::matmul: return emit_matmul(in);
+    case ir::Kernel::Kind::segment_sum: return emit_segment_sum(in);
+    case ir::Kernel::Kind::scatter_add: return emit_scatter_add(in);
+  }
+  return {};
+}
+
+}  // namespace tensorgrad::wgsl

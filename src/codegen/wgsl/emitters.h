@@ -1,0 +1,47 @@
+// One emitter per kind of kernel, one file each.
+#pragma once
+
+#include "codegen/wgsl/program.h"
+#include "codegen/wgsl/shader.h"
+
+namespace tensorgrad::wgsl {
+
+struct Emitting {
+  const ir::Kernel& kernel;
+  const Target& target;
+  bool guarded;  // kernels that write parameters or state look for faults first
+
+  std::string title(const char* what = "") const;
+};
+
+std::vector<Shader> emit_rows(const Emitting& in);
+std::vector<Shader> emit_columns(const Emitting& in);
+std::vector<Shader> emit_arg_reduce(const Emitting& in);
+std::vector<Shader> emit_scan(const Emitting& in);
+std::vector<Shader> emit_matmul(const Emitting& in);
+std::vector<Shader> emit_segment_sum(const Emitting& in);
+std::vector<Shader> emit_scatter_add(const Emitting& in);
+
+// Notes the memory of stores, and of faults where they must be looked at.
+void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded);
+// The condition under which a store may be made, besides that its element exists; empty: always.
+std::string store_condition(const ir::Store& store, bool guarded);
+
+// Joins the values of `threads` neighbours (a power of two) with a fixed order; all of them get the result.
+// `lane` is the thread's place among them, `first` the number of the first.
+class GroupReduction {
+ public:
+  GroupReduction(Source& source, std::int64_t invocations, std::int64_t threads, std::string lane, std::string first)
+      : source_(source), invocations_(invocations), threads_(threads), lane_(std::move(lane)), first_(std::move(first)) {}
+  std::string join(ir::Combine combine, DType dtype, const std::string& value);
+
+ private:
+  Source& source_;
+  std::int64_t invocations_, threads_;
+  std::string lane_, first_;
+  int turn_ = 0;
+};
+
+std::string identity_text(Source& source, ir::Combine combine, DType dtype);
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,393 @@
+// Kernels of kind `matmul`. Small products: a thread per element or quad of the result. Others: a workgroup
+// per tile of the result, operands pass through workgroup memory k by k, each thread keeps a small tile
+// in registers. Where tiles are few and k is long, k is cut into parts that a second shader adds in order.
+#include <algorithm>
+
+#include "codegen/wgsl/emitters.h"
+#include "kernels/tiles.h"
+
+namespace tensorgrad::wgsl {
+
+using ir::Kernel;
+using ir::MatmulPart;
+using ir::Reg;
+using kernels::MatmulTiles;
+
+namespace {
+
+Reg last(const ir::ScalarProgram& program) { return static_cast<Reg>(program.code.size()) - 1; }
+
+// The load that an operand's program is, if it is nothing but one from memory.
+const ir::Load* plain_load(const Kernel& k, const ir::ScalarProgram& program) {
+  if (program.code.size() != 1 || program.code[0].op != ir::ScalarOp::load) return nullptr;
+  const ir::Load& load = k.loads[static_cast<std::size_t>(program.code[0].slot)];
+  return load.source == ir::Load::Source::memory && load.map.is_strided() ? &load : nullptr;
+}
+
+// An operand [batch..., rows, columns] of the product.
+struct Side {
+  const Kernel& k;
+  const ir::ScalarProgram& program;
+  const char* name;
+  std::int64_t rows, columns;
+
+  // Along which axis four neighbours can be read at once; -1: none.
+  int quad_axis() const {
+    const ir::Load* load = plain_load(k, program);
+    if (!load || load->dtype != DType::f32) return -1;
+    const int rank = load->map.shape().rank();
+    const ir::Affine& form = load->map.layers()[0].address;
+    if ((form.offset + load->place.offset) % 4 != 0) return -1;
+    for (const int axis : {rank - 1, rank - 2}) {
+      if (load->map.stride(axis) != 1 || load->map.shape()[axis] % 4 != 0) continue;
+      bool fits = true;
+      for (int d = 0; d < rank; ++d)
+        fits = fits && (d == axis || load->map.shape()[d] == 1 || (load->map.stride(d) % 4 == 0 && load->map.stride(d) >= 0));
+      if (fits) return axis == rank - 1 ? 1 : 0;
+    }
+    return -1;
+  }
+
+  // Declares fn NAME(batch, row, column) -> f32, or NAME_4 for four neighbours from there.
+  void declare(Source& source) const {
+    source.function(fmt::format("fn {}(batch: u32, row: u32, column: u32) -> f32", name), [&] {
+      ProgramWriter writer(source, k.loads, program);
+      writer.write({.linear = "", .line = "0u", .width = 1, .batch = "batch", .row = "row", .column = "column", .is_matrix = true});
+      source.line("return {};", writer.value(last(program)));
+    });
+    if (quad_axis() < 0) return;
+    const ir::Load& load = *plain_load(k, program);
+    source.function(fmt::format("fn {}_4(batch: u32, row: u32, column: u32) -> vec4<f32>", name), [&] {
+      const Address at = address(source, load.map, "batch", "row", "column", load.place.offset);
+      source.line("return {};", source.quad(region(load.place.space), fmt::format("({}) >> 2u", at.text), DType::f32));
+    });
+  }
+};
+
+class Matmul {
+ public:
+  explicit Matmul(const Emitting& in) : in_(in), k_(in.kernel), tiles_(kernels::choose_tiles(k_)) {}
+
+  std::vector<Shader> run() {
+    std::int64_t results = 0;
+    for (const MatmulPart& part : k_.parts) results += k_.batches * k_.M * part.N;
+    if (results == 0) return {};
+    if (tiles_.direct || k_.K == 0) return {direct()};
+    if (tiles_.splits == 1) return {tiled()};
+    return {tiled(), joined()};
+  }
+
+ private:
+  void note(Source& source, bool operands, bool results) const {
+    if (operands) {
+      ProgramWriter::note(source, k_.loads, k_.a, true);
+      for (const MatmulPart& part : k_.parts) ProgramWriter::note(source, k_.loads, part.b, true);
+    }
+    for (const MatmulPart& part : k_.parts) {
+      if (!results) continue;
+      ProgramWriter::note(source, k_.loads, part.epilogue, true);
+      note_stores(source, part.stores, in_.guarded);
+      if (part.sums_columns) note_stores(source, {part.column_sums}, in_.guarded);
+    }
+  }
+
+  Side left() const { return {k_, k_.a, "left", k_.M, k_.K}; }
+  Side right(std::size_t p) const { return {k_, k_.parts[p].b, names_[p].c_str(), k_.K, k_.parts[p].N}; }
+  int width(const MatmulPart& part) const { return part.N % 4 == 0 ? 4 : 1; }
+  bool any_quads() const {
+    bool out = left().quad_axis() >= 0;
+    for (std::size_t p = 0; p < k_.parts.size(); ++p) out = out || width(k_.parts[p]) == 4 || right(p).quad_axis() >= 0;
+    return out;
+  }
+
+  // Declares fn finish_P(x, value): what becomes of the product's element (or quad) number x, and its stores.
+  void declare_finish(Source& source, std::size_t p) const {
+    const MatmulPart& part = k_.parts[p];
+    const int w = width(part);
+    source.function(fmt::format("fn finish_{}(x: u32, product: {})", p, type_name(DType::f32, w)), [&] {
+      ProgramWriter program(source, k_.loads, part.epilogue);
+      for (std::size_t i = 0; i < part.epilogue.code.size(); ++i)
+        if (part.epilogue.code[i].op == ir::ScalarOp::accumulator) program.set(static_cast<Reg>(i), "product");
+      program.write({.linear = "x", .line = "0u", .width = w});
+      for (const ir::Store& s : part.stores) {
+        const std::string condition = store_condition(s, in_.guarded);
+        if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
+        if (w == 4) source.store_quad(region(s.place.space), fmt::format("x + {}u", s.place.offset / 4), s.dtype, program.as(s.value, 4));
+        else source.store_element(region(s.place.space), fmt::format("x + {}u", s.place.offset), s.dtype, program.as(s.value, 1));
+        if (!condition.empty()) source.close();
+      }
+    });
+  }
+
+  void store_sums(Source& source, const MatmulPart& part, const std::string& at, const std::string& value) const {
+    const std::string condition = store_condition(part.column_sums, in_.guarded);
+    if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
+    source.store_element(region(part.column_sums.place.space), fmt::format("{} + {}u", at, part.column_sums.place.offset), DType::f32, value);
+    if (!condition.empty()) source.close();
+  }
+
+  Shader direct() {
+    Source source(in_.title(" (direct)"), in_.target);
+    note(source, true, true);
+    if (any_quads()) source.use_quads();
+    left().declare(source);
+    std::int64_t begin = 0;
+    const std::int64_t threads = 64;
+    source.line("let thread_x = group * {}u + thread;", threads);
+    for (std::size_t p = 0; p < k_.parts.size(); ++p) {
+      const MatmulPart& part = k_.parts[p];
+      right(p).declare(source);
+      declare_finish(source, p);
+      const int w = width(part);
+      const std::int64_t across = part.N / w, count = k_.batches * k_.M * across;
+      source.open(fmt::format("if (thread_x >= {}u && thread_x < {}u) {{", begin, begin + count));
+      source.line("let x = thread_x - {}u;", begin);
+      source.line("let column = {}u * (x % {}u);", w, across);
+      source.line("let row = (x / {}u) % {}u;", across, k_.M);
+      source.line("let batch = x / {}u;", across * k_.M);
+      source.line("var sum = {};", number(0, DType::f32, w));
+      const bool quads = w == 4 && right(p).quad_axis() == 1;
+      const std::string b = quads ? fmt::format("{}_4(batch, k, column)", names_[p])
+                            : w == 1 ? fmt::format("{}(batch, k, column)", names_[p])
+                                     : fmt::format("vec4<f32>({0}(batch, k, column), {0}(batch, k, column + 1u), {0}(batch, k, column + 2u), {0}(batch, k, column + 3u))", names_[p]);
+      source.open(fmt::format("for (var k = 0u; k < {}u; k++) {{", k_.K));
+      source.line("sum = fma({}, {}, sum);", w == 4 ? "vec4<f32>(left(batch, row, k))" : "left(batch, row, k)", b);
+      source.close();
+      source.line("finish_{}(x, sum);", p);
+      source.close();
+      begin += count;
+      if (part.sums_columns) {  // k is 0 long
+        source.open(fmt::format("if (thread_x < {}u) {{", part.N * k_.batches));
+        store_sums(source, part, "thread_x", "0.0f");
+        source.close();
+        begin = std::max(begin, part.N * k_.batches);
+      }
+    }
+    return source.finish(threads, ceil_div(begin, threads));
+  }
+
+  // ---- tiles
+
+  Shader tiled() {
+    const MatmulTiles& t = tiles_;
+    const bool whole = t.splits == 1;
+    Source source(in_.title(whole ? "" : " (parts)"), in_.target);
+    note(source, true, whole);
+    if (!whole) source.note(Region::scratch, DType::f32, true);
+    source.use_quads();
+    source.declare(fmt::format("var<workgroup> tile_a: array<vec4<f32>, {}>;  // [k, row / 4]", t.TK * t.TM / 4));
+    source.declare(fmt::format("var<workgroup> tile_b: array<vec4<f32>, {}>;  // [k, column / 4]", t.TK * t.TN / 4));
+    left().declare(source);
+    const std::int64_t down = ceil_div(k_.M, t.TM);
+    std::int64_t across = 0;
+    for (const MatmulPart& part : k_.parts) across += ceil_div(part.N, t.TN);
+    source.line("let tile = group % {}u;", across);
+    source.line("let m0 = (group / {}u) % {}u * {}u;", across, down, t.TM);
+    source.line("let batch = (group / {}u) % {}u;", across * down, k_.batches);
+    source.line("let split = group / {}u;", across * down * k_.batches);
+    std::int64_t first = 0;
+    for (std::size_t p = 0; p < k_.parts.size(); ++p) {
+      right(p).declare(source);
+      if (whole) declare_finish(source, p);
+      source.function(fmt::format("fn part_{}(batch: u32, m0: u32, n0: u32, split: u32, thread: u32)", p), [&] { tile(source, p); });
+      const std::int64_t count = ceil_div(k_.parts[p].N, t.TN);
+      const std::string call = fmt::format("part_{}(batch, m0, (tile - {}u) * {}u, split, thread);", p, first, t.TN);
+      if (k_.parts.size() == 1) source.line("{}", call);
+      else source.line("{}if (tile >= {}u && tile < {}u) {{ {} }}", "", first, first + count, call);
+      first += count;
+    }
+    return source.finish(t.threads(), across * down * k_.batches * t.splits, whole ? 0 : scratch());
+  }
+
+  // One tile of part p: the loop over k, then what becomes of the sums.
+  void tile(Source& source, std::size_t p) const {
+    const MatmulTiles& t = tiles_;
+    const MatmulPart& part = k_.parts[p];
+    const int TX = t.TN / t.RN, quads_m = t.RM / 4, quads_n = t.RN / 4;
+    source.line("let tx = thread % {}u;", TX);
+    source.line("let ty = thread / {}u;", TX);
+    for (int i = 0; i < t.RM; ++i)
+      for (int j = 0; j < quads_n; ++j) source.line("var c{}_{} = vec4<f32>();", i, j);
+    if (part.sums_columns) source.line("var sums = vec4<f32>();");
+    const std::int64_t per_split = ceil_div(ceil_div(k_.K, t.splits), t.TK) * t.TK;
+    const std::string end = t.splits == 1 ? u32_text(k_.K) : fmt::format("min({}u, (split + 1u) * {}u)", k_.K, per_split);
+    source.open(fmt::format("for (var k0 = split * {}u; k0 < {}; k0 += {}u) {{", per_split, end, t.TK));
+    load_tile(source, left(), "tile_a", t.TM, true, "m0", k_.M);
+    load_tile(source, right(p), "tile_b", t.TN, false, "n0", part.N);
+    source.line("workgroupBarrier();");
+    if (part.sums_columns) {
+      source.open(fmt::format("if (m0 == 0u && thread < {}u) {{", t.TN / 4));
+      source.line("for (var k = 0u; k < {}u; k++) {{ sums += tile_b[k * {}u + thread]; }}", t.TK, t.TN / 4);
+      source.close();
+    }
+    source.open(fmt::format("for (var k = 0u; k < {}u; k++) {{", t.TK));
+    for (int i = 0; i < quads_m; ++i) source.line("let a{} = tile_a[k * {}u + {}u + ty];", i, t.TM / 4, i * t.TM / t.RM);
+    for (int j = 0; j < quads_n; ++j) source.line("let b{} = tile_b[k * {}u + {}u + tx];", j, t.TN / 4, j * TX);
+    for (int i = 0; i < t.RM; ++i)
+      for (int j = 0; j < quads_n; ++j)
+        source.line("c{0}_{1} = fma(vec4<f32>(a{2}.{3}), b{1}, c{0}_{1});", i, j, i / 4, "xyzw"[i % 4]);
+    source.close();
+    source.line("workgroupBarrier();");
+    source.close();
+    for (int i = 0; i < t.RM; ++i)
+      for (int j = 0; j < quads_n; ++j) finish(source, p, i, j);
+    if (part.sums_columns) {
+      source.open(fmt::format("if (m0 == 0u && thread < {}u) {{", t.TN / 4));
+      for (int q = 0; q < 4; ++q) {
+        source.open(fmt::format("if (n0 + 4u * thread + {}u < {}u) {{", q, part.N));
+        const std::string at = fmt::format("batch * {}u + n0 + 4u * thread + {}u", part.N, q);
+        const std::string value = fmt::format("sums.{}", "xyzw"[q]);
+        if (t.splits == 1) store_sums(source, part, at, value);
+        else source.store_element(Region::scratch, fmt::format("{}u + split * {}u + {}", sums_scratch(p), k_.batches * part.N, at), DType::f32, value);
+        source.close();
+      }
+      source.close();
+    }
+  }
+
+  // tile[k, x / 4] = the operand's elements at x0 + x and k0 + k; zero outside. `rows`: x runs over rows.
+  void load_tile(Source& source, const Side& side, const char* tile, int X, bool rows, const char* x0, std::int64_t limit) const {
+    const int TK = tiles_.TK;
+    const std::int64_t threads = tiles_.threads();
+    const int axis = side.quad_axis();
+    const bool inside = limit % X == 0, k_inside = k_.K % TK == 0;
+    const auto guard = [&](const std::string& x, const std::string& k) {
+      std::vector<std::string> holds;
+      if (!inside) holds.push_back(fmt::format("{} < {}u", x, limit));
+      if (!k_inside) holds.push_back(fmt::format("{} < {}u", k, k_.K));
+      return fmt::format("{}", fmt::join(holds, " && "));
+    };
+    const auto at = [&](const std::string& x, const std::string& k) {
+      return rows ? fmt::format("batch, {}, {}", x, k) : fmt::format("batch, {}, {}", k, x);
+    };
+    // A value where it exists, zero elsewhere; never read outside.
+    const auto value = [&](const std::string& function, const std::string& x, const std::string& k, const char* zero) {
+      const std::string holds = guard(x, k);
+      const std::string name = source.fresh("t");
+      if (holds.empty()) {
+        source.line("let {} = {}({});", name, function, at(x, k));
+      } else {
+        source.line("var {} = {};", name, zero);
+        source.line("if ({}) {{ {} = {}({}); }}", holds, name, function, at(x, k));
+      }
+      return name;
+    };
+    if (axis == (rows ? 0 : 1)) {  // neighbours in x
+      source.open(fmt::format("for (var q = thread; q < {}u; q += {}u) {{", TK * X / 4, threads));
+      source.line("let x = {} + 4u * (q % {}u);", x0, X / 4);
+      source.line("let k = k0 + q / {}u;", X / 4);
+      source.line("{}[q] = {};", tile, value(fmt::format("{}_4", side.name), "x", "k", "vec4<f32>()"));
+      source.close();
+    } else if (axis >= 0) {  // neighbours in k: four by four, turned around
+      source.open(fmt::format("for (var q = thread; q < {}u; q += {}u) {{", TK * X / 16, threads));
+      source.line("let x = {} + 4u * (q / {}u);", x0, TK / 4);
+      source.line("let k = k0 + 4u * (q % {}u);", TK / 4);
+      std::vector<std::string> v;
+      for (int i = 0; i < 4; ++i) v.push_back(value(fmt::format("{}_4", side.name), fmt::format("x + {}u", i), "k", "vec4<f32>()"));
+      for (int i = 0; i < 4; ++i)
+        source.line("{}[(4u * (q % {}u) + {}u) * {}u + q / {}u] = vec4<f32>({}.{}, {}.{}, {}.{}, {}.{});", tile, TK / 4, i, X / 4, TK / 4,
+                    v[0], "xyzw"[i], v[1], "xyzw"[i], v[2], "xyzw"[i], v[3], "xyzw"[i]);
+      source.close();
+    } else {
+      source.open(fmt::format("for (var q = thread; q < {}u; q += {}u) {{", TK * X / 4, threads));
+      source.line("let x = {} + 4u * (q % {}u);", x0, X / 4);
+      source.line("let k = k0 + q / {}u;", X / 4);
+      std::vector<std::string> v;
+      for (int i = 0; i < 4; ++i) v.push_back(value(side.name, fmt::format("x + {}u", i), "k", "0.0f"));
+      source.line("{}[q] = vec4<f32>({}, {}, {}, {});", tile, v[0], v[1], v[2], v[3]);
+      source.close();
+    }
+  }
+
+  void finish(Source& source, std::size_t p, int i, int j) const {
+    const MatmulTiles& t = tiles_;
+    const MatmulPart& part = k_.parts[p];
+    const int w = width(part), TX = t.TN / t.RN;
+    const bool rows_inside = k_.M % t.TM == 0, columns_inside = part.N % t.TN == 0;
+    const std::string m = source.let(fmt::format("m0 + {}u + 4u * ty", (i / 4) * (t.TM / (t.RM / 4)) + i % 4), "m");
+    const std::string n = source.let(fmt::format("n0 + {}u + 4u * tx", j * 4 * TX), "n");
+    for (int q = 0; q < (w == 4 ? 1 : 4); ++q) {
+      std::vector<std::string> holds;
+      if (!rows_inside) holds.push_back(fmt::format("{} < {}u", m, k_.M));
+      if (!columns_inside) holds.push_back(fmt::format("{} + {}u < {}u", n, q, part.N));
+      const std::string x = w == 4 ? fmt::format("(batch * {}u + {}) * {}u + {} / 4u", k_.M, m, part.N / 4, n)
+                                   : fmt::format("(batch * {}u + {}) * {}u + {} + {}u", k_.M, m, part.N, n, q);
+      const std::string value = w == 4 ? fmt::format("c{}_{}", i, j) : fmt::format("c{}_{}.{}", i, j, "xyzw"[q]);
+      if (!holds.empty()) source.open(fmt::format("if ({}) {{", fmt::join(holds, " && ")));
+      if (t.splits == 1) {
+        source.line("finish_{}({}, {});", p, x, value);
+      } else if (w == 4) {
+        source.store_quad(Region::scratch, fmt::format("{}u + split * {}u + {}", product_scratch(p) / 4, k_.batches * k_.M * part.N / 4, x), DType::f32, value);
+      } else {
+        source.store_element(Region::scratch, fmt::format("{}u + split * {}u + {}", product_scratch(p), k_.batches * k_.M * part.N, x), DType::f32, value);
+      }
+      if (!holds.empty()) source.close();
+    }
+  }
+
+  // ---- parts of k. Scratch: for each part of the kernel the products of all splits, then all column sums.
+
+  static std::int64_t rounded(std::int64_t n) { return ceil_div(n, 64) * 64; }
+  std::int64_t product_scratch(std::size_t p) const {
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < p; ++i) at += rounded(tiles_.splits * k_.batches * k_.M * k_.parts[i].N);
+    return at;
+  }
+  std::int64_t sums_scratch(std::size_t p) const {
+    std::int64_t at = product_scratch(k_.parts.size());
+    for (std::size_t i = 0; i < p; ++i) at += k_.parts[i].sums_columns ? rounded(tiles_.splits * k_.batches * k_.parts[i].N) : 0;
+    return at;
+  }
+  std::int64_t scratch() const { return sums_scratch(k_.parts.size()); }
+
+  Shader joined() {
+    Source source(in_.title(" (whole)"), in_.target);
+    note(source, false, true);
+    source.note(Region::scratch, DType::f32, false);
+    if (any_quads()) source.use_quads();
+    const std::int64_t threads = 64;
+    source.line("let thread_x = group * {}u + thread;", threads);
+    std::int64_t begin = 0;
+    for (std::size_t p = 0; p < k_.parts.size(); ++p) {
+      const MatmulPart& part = k_.parts[p];
+      declare_finish(source, p);
+      const int w = width(part);
+      const std::int64_t count = k_.batches * k_.M * part.N / w;
+      source.open(fmt::format("if (thread_x >= {}u && thread_x < {}u) {{", begin, begin + count));
+      source.line("let x = thread_x - {}u;", begin);
+      source.line("var sum = {};", number(0, DType::f32, w));
+      const std::string at = fmt::format("{}u + split * {}u + x", product_scratch(p) / w, count);
+      source.line("for (var split = 0u; split < {}u; split++) {{ sum += {}; }}", tiles_.splits,
+                  w == 4 ? source.quad(Region::scratch, at, DType::f32) : source.element(Region::scratch, at, DType::f32));
+      source.line("finish_{}(x, sum);", p);
+      source.close();
+      begin += count;
+      if (!part.sums_columns) continue;
+      const std::int64_t columns = k_.batches * part.N;
+      source.open(fmt::format("if (thread_x >= {}u && thread_x < {}u) {{", begin, begin + columns));
+      source.line("let x = thread_x - {}u;", begin);
+      source.line("var sum = 0.0f;");
+      source.line("for (var split = 0u; split < {}u; split++) {{ sum += {}; }}", tiles_.splits,
+                  source.element(Region::scratch, fmt::format("{}u + split * {}u + x", sums_scratch(p), columns), DType::f32));
+      store_sums(source, part, "x", "sum");
+      source.close();
+      begin += columns;
+    }
+    return source.finish(threads, ceil_div(begin, threads), scratch());
+  }
+
+  const Emitting& in_;
+  const Kernel& k_;
+  MatmulTiles tiles_;
+  std::vector<std::string> names_ = [this] {
+    std::vector<std::string> out;
+    for (std::size_t p = 0; p < k_.parts.size(); ++p) out.push_back(fmt::format("right_{}", p));
+    return out;
+  }();
+};
+
+}  // namespace
+
+std::vector<Shader> emit_matmul(const Emitting& in) { return Matmul(in).run(); }
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,46 @@
+// What stage `emit` makes of a kernel: one compute shader, or several that run one after the other.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/kernel.h"
+
+namespace tensorgrad::wgsl {
+
+// What kernels may use. The defaults are what every WebGPU device has.
+struct Target {
+  std::int64_t invocations = 256;         // per workgroup
+  std::int64_t workgroup_bytes = 16384;
+  std::int64_t workgroups = 65535;        // per dimension
+};
+
+// Memory that a shader binds. The spaces of a kernel come first; then what only devices know:
+// `scratch` passes partial results from one shader of a kernel to the next, `faults` notes bad ids.
+enum class Region : std::uint8_t { parameters, gradients, state, inputs, outputs, arena, scratch, faults };
+inline constexpr int kRegions = ir::kSpaces + 2;
+const char* name(Region region);
+
+struct Binding {
+  Region region = Region::arena;
+  bool writable = false;
+};
+
+struct Shader {
+  std::string name;                 // short, for messages and profiles
+  std::string wgsl;
+  std::vector<Binding> bindings;    // @group(0) @binding(0), ...
+  std::array<std::uint32_t, 3> workgroups{1, 1, 1};
+  std::int64_t scratch_elements = 0;
+};
+
+// Bad ids are noted in `faults` as (node + 1, id); kernels that write parameters or state leave them
+// alone when something is noted there. `guarded`: some kernel of the program checks ids.
+std::vector<Shader> emit(const ir::Kernel& kernel, const Target& target, bool guarded);
+
+// Whether a kernel may note a fault.
+bool checks_ids(const ir::Kernel& kernel);
+
+}  // namespace tensorgrad::wgsl

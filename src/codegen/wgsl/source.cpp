@@ -1,0 +1,152 @@
+#include "codegen/wgsl/source.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace tensorgrad::wgsl {
+
+const char* name(Region region) {
+  switch (region) {
+    case Region::scratch: return "scratch";
+    case Region::faults: return "faults";
+    default: return ir::name(static_cast<ir::Space>(region));
+  }
+}
+
+std::string type_name(DType dtype, int width) {
+  const char* const one = dtype == DType::f32 ? "f32" : dtype == DType::i32 ? "i32" : "bool";
+  return width == 1 ? one : fmt::format("vec4<{}>", one);
+}
+
+std::string u32_text(std::int64_t value) { return fmt::format("{}u", value); }
+
+std::string number(double value, DType dtype, int width) {
+  std::string text;
+  if (dtype == DType::f32) {
+    const auto f = static_cast<float>(value);
+    if (std::isfinite(f)) {
+      text = fmt::format("{:.9g}", f);
+      if (text.find_first_of(".e") == std::string::npos) text += ".0";
+      text += "f";
+      if (f < 0 || std::signbit(f)) text = "(" + text + ")";
+    } else {  // no literal for these, and none may be computed at compile time
+      std::uint32_t bits;
+      std::memcpy(&bits, &f, sizeof bits);
+      text = fmt::format("bits_to_f32({:#x}u)", bits);
+    }
+  } else if (dtype == DType::boolean) {
+    text = value != 0 ? "true" : "false";
+  } else {
+    const auto i = static_cast<std::int32_t>(value);
+    text = i == INT32_MIN ? "i32(-2147483647 - 1)" : fmt::format("i32({})", i);
+  }
+  return width == 1 ? text : fmt::format("{}({})", type_name(dtype, width), text);
+}
+
+void Source::note(Region region, DType dtype, bool writes) {
+  Memory& memory = memory_[region];
+  memory.dtypes.insert(dtype == DType::boolean ? DType::i32 : dtype);
+  memory.writable = memory.writable || writes;
+}
+
+bool Source::typed(Region region) const { return memory_.at(region).dtypes.size() == 1; }
+
+namespace {
+
+// From memory to a value. Bools are 0 or 1 in memory.
+std::string decoded(const std::string& text, DType dtype, bool typed, int width) {
+  if (dtype == DType::boolean) return fmt::format("({} != {}({}))", text, width == 1 ? (typed ? "i32" : "u32") : (typed ? "vec4<i32>" : "vec4<u32>"), 0);
+  return typed ? text : fmt::format("bitcast<{}>({})", type_name(dtype, width), text);
+}
+
+std::string encoded(const std::string& text, DType dtype, bool typed, int width) {
+  if (dtype == DType::boolean) {
+    const char* one = typed ? "i32" : "u32";
+    return width == 1 ? fmt::format("select({0}(0), {0}(1), {1})", one, text)
+                      : fmt::format("select(vec4<{0}>(0), vec4<{0}>(1), {1})", one, text);
+  }
+  return typed ? text : fmt::format("bitcast<{}>({})", width == 1 ? "u32" : "vec4<u32>", text);
+}
+
+}  // namespace
+
+std::string Source::element(Region region, const std::string& address, DType dtype) const {
+  const std::string place = quads_ && region != Region::faults
+                                ? fmt::format("{0}[({1}) >> 2u][({1}) & 3u]", wgsl::name(region), address)
+                                : fmt::format("{}[{}]", wgsl::name(region), address);
+  return decoded(place, dtype, typed(region), 1);
+}
+
+std::string Source::quad(Region region, const std::string& quad, DType dtype) const {
+  return decoded(fmt::format("{}[{}]", wgsl::name(region), quad), dtype, typed(region), 4);
+}
+
+void Source::store_element(Region region, const std::string& address, DType dtype, const std::string& value) {
+  const std::string what = encoded(value, dtype, typed(region), 1);
+  if (quads_ && region != Region::faults)
+    line("{0}[({1}) >> 2u][({1}) & 3u] = {2};", wgsl::name(region), address, what);
+  else
+    line("{}[{}] = {};", wgsl::name(region), address, what);
+}
+
+void Source::store_quad(Region region, const std::string& quad, DType dtype, const std::string& value) {
+  line("{}[{}] = {};", wgsl::name(region), quad, encoded(value, dtype, typed(region), 4));
+}
+
+void Source::add_line(const std::string& text) {
+  body_.append(2 * known_.size(), ' ');
+  body_ += text;
+  body_ += '\n';
+}
+
+void Source::open(const std::string& head) {
+  add_line(head);
+  known_.emplace_back();
+}
+
+void Source::close(const std::string& tail) {
+  known_.pop_back();
+  add_line("}" + tail);
+}
+
+std::string Source::let(const std::string& expression, const char* hint) {
+  for (const auto& block : known_)
+    if (const auto found = block.find(expression); found != block.end()) return found->second;
+  std::string name = fresh(hint);
+  line("let {} = {};", name, expression);
+  known_.back().emplace(expression, name);
+  return name;
+}
+
+void Source::declare(const std::string& text) {
+  if (std::find(declared_.begin(), declared_.end(), text) == declared_.end()) declared_.push_back(text);
+}
+
+Shader Source::finish(std::int64_t invocations, std::int64_t workgroups, std::int64_t scratch_elements) {
+  Shader out;
+  out.name = name_;
+  out.scratch_elements = scratch_elements;
+  // A row of workgroups as long as allowed; several rows when there are more.
+  const std::int64_t x = std::min(workgroups, target_.workgroups), y = ceil_div(workgroups, x);
+  out.workgroups = {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), 1};
+  std::string text = fmt::format("// {}\n", name_);
+  for (const auto& [region, memory] : memory_) {
+    const char* one = typed(region) ? (*memory.dtypes.begin() == DType::f32 ? "f32" : "i32") : "u32";
+    const bool quad = quads_ && region != Region::faults;
+    text += fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", out.bindings.size(),
+                        memory.writable ? "read_write" : "read", wgsl::name(region),
+                        quad ? fmt::format("vec4<{}>", one) : one);
+    out.bindings.push_back({region, memory.writable});
+  }
+  text += '\n';
+  for (const std::string& declaration : declared_) text += declaration + "\n";
+  text += fmt::format("@compute @workgroup_size({})\n", invocations);
+  text += "fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {\n";
+  text += y > 1 ? fmt::format("  let group = group_id.x + {}u * group_id.y;\n", x) : "  let group = group_id.x;\n";
+  if (y > 1 && x * y != workgroups) text += fmt::format("  if (group >= {}u) {{ return; }}\n", workgroups);
+  out.wgsl = text + body_ + "}\n";
+  return out;
+}
+
+}  // namespace tensorgrad::wgsl

@@ -1,0 +1,94 @@
+// Source: the text of one shader while it is written. It knows which memory is bound and as what, and
+// gives equal expressions one name.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/wgsl/shader.h"
+
+namespace tensorgrad::wgsl {
+
+// Memory in shaders is declared as vectors of four where `quads` is set; single elements are reached
+// through them all the same.
+class Source {
+ public:
+  Source(std::string name, const Target& target) : name_(std::move(name)), target_(target) {}
+
+  const Target& target() const { return target_; }
+
+  // ---- memory. All places of a region that a shader touches must be noted before the first access.
+  void note(Region region, DType dtype, bool writes);
+  void use_quads() { quads_ = true; }
+  bool quads() const { return quads_; }
+
+  // Element `address` (u32) of a region.
+  std::string element(Region region, const std::string& address, DType dtype) const;
+  // Elements 4 * `quad` .. + 3.
+  std::string quad(Region region, const std::string& quad, DType dtype) const;
+  void store_element(Region region, const std::string& address, DType dtype, const std::string& value);
+  void store_quad(Region region, const std::string& quad, DType dtype, const std::string& value);
+
+  // ---- lines
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    add_line(fmt::format(format, std::forward<Args>(args)...));
+  }
+  void open(const std::string& head);  // "if (x) {": what follows is inside
+  void close(const std::string& tail = "");
+  // The name of a constant with this value, made at its first use in the current block or one around it.
+  std::string let(const std::string& expression, const char* hint = "x");
+  // A name that was not given before.
+  std::string fresh(const char* hint) { return fmt::format("{}{}", hint, names_++); }
+
+  // Functions and workgroup variables; each text once.
+  void declare(const std::string& text);
+  // Declares a function whose lines `write` writes: "fn name(a: u32)".
+  template <class F>
+  void function(const std::string& head, F write) {
+    std::string body = std::exchange(body_, "");
+    auto known = std::exchange(known_, {{}});
+    write();
+    const std::string text = head + " {\n" + std::exchange(body_, std::move(body)) + "}";
+    known_ = std::move(known);
+    declare(text);
+  }
+
+  Shader finish(std::int64_t invocations, std::int64_t workgroups, std::int64_t scratch_elements = 0);
+
+  // The number of the workgroup, whatever its dimensions; fewer than `count` do something.
+  static constexpr const char* kGroup = "group";
+
+ private:
+  struct Memory {
+    std::set<DType> dtypes;
+    bool writable = false;
+  };
+  bool typed(Region region) const;  // declared with the type of its only elements
+  void add_line(const std::string& text);
+
+  std::string name_;
+  const Target& target_;
+  std::map<Region, Memory> memory_;
+  bool quads_ = false;
+  std::string body_;
+  std::vector<std::map<std::string, std::string>> known_{{}};  // names by expression, per open block
+  std::vector<std::string> declared_;
+  int names_ = 0;
+};
+
+// The type of a value in a shader.
+std::string type_name(DType dtype, int width);
+// A number as text of that type.
+std::string number(double value, DType dtype, int width = 1);
+std::string u32_text(std::int64_t value);
+
+inline Region region(ir::Space space) { return static_cast<Region>(space); }
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace tensorgrad::wgsl
