@@ -133,7 +133,7 @@ Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int run
 
 void allow_alike(Expected& expected) {
   for (std::vector<double>& allowed : expected.allowed)
-    if (!allowed.empty()) allowed.assign(allowed.size(), *std::max_element(allowed.begin(), allowed.end()));
+    if (!allowed.empty()) allowed.assign(allowed.size(), 2 * *std::max_element(allowed.begin(), allowed.end()));
 }
 
 std::string difference(const Expected& expected, std::size_t result, const Value& got) {

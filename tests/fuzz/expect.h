@@ -21,8 +21,8 @@ struct Expected {
 // `runs` with roundings; more of them miss fewer ties.
 Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs);
 
-// Every element of a result may be off as far as the worst of them: where one of several equal
-// numbers is chosen, which one is.
+// Every element of a result may be off as far as the worst of them and as far again: where one of
+// several equal numbers is chosen, roundings decide which.
 void allow_alike(Expected& expected);
 
 // The first element that is off by more than allowed; empty when there is none. i32 and bool are
