@@ -24,7 +24,8 @@ struct Args {
 
   Tensor operator[](int i) const { return in[static_cast<std::size_t>(i)].tensor; }
 
-  // The next die, as a number below n; 0 when the dice are used up.
+  // The next die, as a number below n; 0 when the dice are used up. One call per full expression:
+  // compilers differ in the order in which they evaluate arguments.
   int pick(std::int64_t n);
   bool flip() { return pick(2) == 1; }
   float number();         // one that algebra likes or dislikes: 0, 1, -1, 2, ...

@@ -37,7 +37,10 @@ Tensor divided(Args& a) {
   switch (a.pick(3)) {
     case 0: return div(a[0], positive(a, fitted(a[1], a[0].shape())));
     case 1: return div(a[0], a.flip() ? 1.0f : -4.0f);
-    default: return div(a.number(), positive(a, a[0]));
+    default: {
+      const float number = a.number();
+      return div(number, positive(a, a[0]));
+    }
   }
 }
 

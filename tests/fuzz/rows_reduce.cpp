@@ -22,7 +22,8 @@ Tensor spread(Args& a) {
   std::int64_t count = 1;
   for (const int d : axes.values()) count *= x.size(d);
   if (count < 2) axes = Axes();
-  return op(x, axes, a.flip(), a.flip() ? 0 : 1);
+  const bool keepdims = a.flip();
+  return op(x, axes, keepdims, a.flip() ? 0 : 1);
 }
 
 template <Tensor (*op)(Operand, int, bool)>

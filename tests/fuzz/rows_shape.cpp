@@ -176,9 +176,18 @@ std::span<const Row> shape_rows() {
       {"rope", "f", rotated, 1},
       {"rope", "fi", rotated, 1},
       {"tril", "f", [](Args& a) { return tril(with_rank(a[0], 2), a.pick(4) - 1); }, 1},
-      {"zeros", "", [](Args& a) { return zeros(a.shape(), a.flip() ? i32 : f32); }, 1},
-      {"ones", "", [](Args& a) { return ones(a.shape(), a.flip() ? boolean : f32); }, 1},
-      {"full", "", [](Args& a) { return full(a.shape(), a.number()); }, 1},
+      {"zeros", "", [](Args& a) {
+         const Shape shape = a.shape();
+         return zeros(shape, a.flip() ? i32 : f32);
+       }, 1},
+      {"ones", "", [](Args& a) {
+         const Shape shape = a.shape();
+         return ones(shape, a.flip() ? boolean : f32);
+       }, 1},
+      {"full", "", [](Args& a) {
+         const Shape shape = a.shape();
+         return full(shape, a.number());
+       }, 1},
       {"eye", "", [](Args& a) { return eye(a.size()); }, 1},
       {"arange", "", counted, 1},
       {"linspace", "", [](Args& a) { return linspace(-1, 2, 1 + a.size()); }, 1},
