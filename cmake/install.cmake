@@ -12,6 +12,10 @@ if(TARGET tg)
   install(TARGETS tg RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
+# The WebGPU library, where it is at hand when the package is installed.
+install(FILES "${webgpu_library_dir}/libwebgpu_wrapper.so"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/tensorgrad" OPTIONAL)
+
 configure_package_config_file(
   "${PROJECT_SOURCE_DIR}/cmake/tensorgrad-config.cmake.in"
   "${PROJECT_BINARY_DIR}/tensorgrad-config.cmake" INSTALL_DESTINATION "${package_dir}")

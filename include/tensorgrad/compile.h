@@ -43,7 +43,7 @@ struct TrainingOptions {
   std::optional<NameFilter> decay = {};  // which parameters decay, instead of their own flags
   NonFinite non_finite = NonFinite::fail;
   std::uint32_t seed = 0;           // of initial weights and random ops
-  std::string device = "auto";      // "auto" or "cpu"
+  std::string device = "auto";      // "auto", "cpu", "webgpu" or "webgpu:1"
   int threads = 0;                  // of the CPU; 0: one per core
   std::vector<std::string> without = {};  // compiler passes to leave out, by name: see compiler_passes()
 };
@@ -210,6 +210,12 @@ struct PlannedKernel {
   std::vector<PlannedTensor> writes;
 };
 
+// How long the device takes for one dispatch of a step, measured alone.
+struct DispatchTime {
+  std::string name;
+  double microseconds = 0;
+};
+
 struct ParamInfo {
   std::string name;
   Shape shape;
@@ -238,11 +244,14 @@ class ProgramHandle {
   double compile_ms() const;
   std::string device() const;
   int threads() const;
-  // A stage of the compiler as text: trace, differentiate, update, simplify, fuse, plan or lower.
+  // A stage of the compiler as text: trace, differentiate, update, simplify, fuse, plan, lower or wgsl.
   std::string show(std::string_view stage) const;
   static std::span<const std::string_view> stages();
   // The kernels of a step in order, as show("plan") prints them.
   std::vector<PlannedKernel> plan() const;
+  // Runs that many steps on inputs set with set_input() and times every dispatch; the shortest of its times.
+  // Slower than steps are otherwise: nothing runs side by side. The steps count as steps.
+  std::vector<DispatchTime> profile(int steps = 10);
 
  protected:
   ProgramHandle(std::shared_ptr<detail::Session> session, std::shared_ptr<detail::Program> program)

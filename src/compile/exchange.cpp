@@ -1,6 +1,7 @@
 // Parameters and optimizer state in and out, counts, and the text of each stage.
 #include <algorithm>
 
+#include "codegen/wgsl/shader.h"
 #include "compile/session.h"
 #include "ir/primitive.h"
 #include "support/fail.h"
@@ -55,8 +56,20 @@ void Session::upload(const NamedArrays& values, Upload mode) {
 }
 
 namespace {
+
 constexpr const char* kStepEntry = "step";  // of the optimizer's state: steps made so far
+
+// What a GPU would be given; the text needs none.
+std::string wgsl_text(const std::vector<ir::Kernel>& kernels) {
+  const bool guarded = std::any_of(kernels.begin(), kernels.end(), wgsl::checks_ids);
+  std::string out;
+  for (const ir::Kernel& kernel : kernels)
+    for (const wgsl::Shader& shader : wgsl::emit(kernel, {}, guarded))
+      out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
+  return out;
 }
+
+}  // namespace
 
 // State of all parameters in one tensor, "m:*"; outside it goes by parameter, "m:l1.W".
 bool Session::is_flat(const schedule::Layout::Entry& entry) const { return entry.name.back() == ir::kFlat[0]; }
@@ -129,8 +142,8 @@ void Session::reset(std::optional<std::uint32_t> seed) {
   pending_.clear();
   steps_ = 0;
   initialise();
-  gradient_buffer_ = device_->allocate(param_layout_.elements());
-  state_buffer_ = device_->allocate(state_layout_.elements());
+  gradient_buffer_ = device_->allocate(param_layout_.elements(), "gradients");
+  state_buffer_ = device_->allocate(state_layout_.elements(), "optimizer state");
 }
 
 void Session::set_lr(Schedule lr) {
@@ -153,6 +166,8 @@ Counts Session::counts(const Program& program) const {
   const schedule::Plan& plan = program.main->plan;
   out.kernels = static_cast<std::int64_t>(program.main->kernels.size());
   out.dispatches = program.main->loaded->dispatches();
+  out.passes = program.main->loaded->passes();
+  out.submits = program.main->loaded->submits();
   out.arena_bytes = plan.bytes(Space::arena);
   for (const ParamRecord& p : params_) {
     out.param_bytes += 4 * p.shape.count();
@@ -207,6 +222,7 @@ std::string Session::show(const Program& program, std::string_view stage) const 
     }
     return out;
   }
+  if (stage == "wgsl") return wgsl_text(program.main->kernels);
   for (const ir::Kernel& kernel : program.main->kernels) out += kernel.text();
   return out;
 }

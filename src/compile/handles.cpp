@@ -19,9 +19,18 @@ FeedValue::FeedValue(const Array& array) : dtype_(array.dtype()), shape_(array.s
 
 namespace {
 
-// The numbers behind a result, if there are any.
+// The numbers behind a result, if there are any. Waits for them.
 const Outcome& numbers(const std::shared_ptr<Outcome>& outcome, const char* call) {
   if (!outcome) user_error("{}: this result was moved from", call);
+  outcome->resolve();
+  outcome->check();
+  return *outcome;
+}
+
+// How the run went; its numbers stay where they are.
+const Outcome& settled(const std::shared_ptr<Outcome>& outcome, const char* call) {
+  if (!outcome) user_error("{}: this result was moved from", call);
+  outcome->settle();
   outcome->check();
   return *outcome;
 }
@@ -80,9 +89,9 @@ float Result::grad_norm() const {
   return found->second.floats()[0];
 }
 
-bool Result::finite() const { return numbers(outcome_, "finite").finite; }
+bool Result::finite() const { return settled(outcome_, "finite").finite; }
 
-void Result::wait() const { numbers(outcome_, "wait"); }
+void Result::wait() const { settled(outcome_, "wait"); }
 
 detail::Session& ProgramHandle::session(const char* call) const {
   if (!session_) user_error("{}: this program was moved from", call);
@@ -109,6 +118,10 @@ std::string ProgramHandle::show(std::string_view stage) const { return session("
 
 std::vector<PlannedKernel> ProgramHandle::plan() const { return session("plan").plan(program("plan")); }
 
+std::vector<DispatchTime> ProgramHandle::profile(int steps) {
+  return session("profile").profile((program("profile"), program_), steps);
+}
+
 std::vector<PassInfo> compiler_passes() {
   std::vector<PassInfo> out;
   for (const auto& pass : passes::pipeline()) out.push_back({pass.name, pass.what});
@@ -117,13 +130,13 @@ std::vector<PassInfo> compiler_passes() {
 }
 
 std::span<const std::string_view> ProgramHandle::stages() {
-  static constexpr std::array<std::string_view, 7> kStages = {"trace", "differentiate", "update", "simplify",
-                                                              "fuse",  "plan",          "lower"};
+  static constexpr std::array<std::string_view, 8> kStages = {"trace", "differentiate", "update", "simplify",
+                                                              "fuse",  "plan",          "lower",  "wgsl"};
   return kStages;
 }
 
 Result TrainingHandle::step(const Feed& feed, const RunOptions& options) {
-  return Result(session("step").step(program("step"), feed, options));
+  return Result(session("step").step((program("step"), program_), feed, options));
 }
 NamedArrays TrainingHandle::gradients() const { return session("gradients").download(ir::Space::gradients); }
 NamedArrays TrainingHandle::optimizer_state() const { return session("optimizer_state").optimizer_state(); }
@@ -134,10 +147,10 @@ void TrainingHandle::reset(std::optional<std::uint32_t> seed) { session("reset")
 void TrainingHandle::set_lr(Schedule lr) { session("set_lr").set_lr(std::move(lr)); }
 double TrainingHandle::lr() const { return session("lr").next_lr(); }
 std::int64_t TrainingHandle::steps() const { return session("steps").steps(); }
-void TrainingHandle::wait() { session("wait").raise_pending(); }
+void TrainingHandle::wait() { session("wait").wait(program("wait")); }
 
 Result ForwardHandle::run(const Feed& feed, const RunOptions& options) {
-  return Result(session("run").run(program("run"), feed, options));
+  return Result(session("run").run((program("run"), program_), feed, options));
 }
 
 namespace detail {

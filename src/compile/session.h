@@ -22,6 +22,7 @@ struct Variant {
   std::vector<ir::Kernel> kernels;
   std::unique_ptr<runtime::Loaded> loaded;
   std::unique_ptr<runtime::Buffer> outputs, arena;
+  std::weak_ptr<struct Outcome> latest;  // of the run that wrote `outputs`
 };
 
 struct ParamRecord {
@@ -31,14 +32,30 @@ struct ParamRecord {
   bool decay = false, frozen = false;
 };
 
-// The numbers of one step or run.
+class Program;
+
+// One step or run: where its numbers are until somebody asks for them, then the numbers.
 struct Outcome {
-  NamedArrays outputs, captures;
+  std::shared_ptr<Session> session;  // until it is resolved
+  std::shared_ptr<Program> program;
+  Variant* variant = nullptr;        // of the program
+  std::unique_ptr<runtime::Pending> bytes;  // its outputs, once a later run writes over them
+  std::int64_t step = -1;            // of training
   bool with_captures = false;
+  std::weak_ptr<Session> watched;    // afterwards, to acknowledge the error
+
+  bool settled = false, done = false;
   bool finite = true;
-  std::string error;               // of a non-finite step under NonFinite::fail
-  std::weak_ptr<Session> session;  // to acknowledge the error
-  void check() const;
+  std::string error;  // of a non-finite step under NonFinite::fail
+  NamedArrays outputs, captures;
+
+  void snapshot();  // keep the numbers, a later run comes
+  void settle();    // whether it was finite; waits
+  void resolve();   // all numbers; waits
+  void check();     // raises the error
+
+ private:
+  Array read(std::int64_t offset, const ir::Type& type);
 };
 
 class Program {
@@ -58,6 +75,7 @@ class Program {
   std::unique_ptr<Variant> main, with_captures, accumulating, accumulating_captures;
   double compile_ms = 0;
   std::int64_t runs = 0;
+  std::map<std::string, std::int32_t> scalars;  // as they were uploaded last
 
   struct Held {
     std::vector<std::byte> bytes;
@@ -74,8 +92,11 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Program> build_forward(const std::vector<InputSpec>& inputs, bool training,
                                          const std::vector<std::string>& without, const Trace& trace);
 
-  std::shared_ptr<Outcome> step(Program& program, const Feed& feed, const RunOptions& options);
-  std::shared_ptr<Outcome> run(Program& program, const Feed& feed, const RunOptions& options);
+  std::shared_ptr<Outcome> step(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options);
+  std::shared_ptr<Outcome> run(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options);
+  std::vector<DispatchTime> profile(const std::shared_ptr<Program>& program, int steps);
+  // Until all steps are done; raises what went wrong.
+  void wait(Program& program);
   void set_input(Program& program, const std::string& name, const FeedValue& value);
 
   std::vector<ParamInfo> parameters() const;
@@ -95,9 +116,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Raises the error of an earlier step, once.
   void raise_pending();
-  void acknowledge(const std::string& error);
+  void acknowledge(std::int64_t step);
 
  private:
+  friend struct Outcome;
   std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
                                    const std::vector<std::string>& without);
   Variant& choose(Program& program, bool captures, bool accumulating);
@@ -107,9 +129,11 @@ class Session : public std::enable_shared_from_this<Session> {
   void grow_state();
   void check_feed(const Program& program, const Feed& feed) const;
   void feed_inputs(Program& program, const Feed& feed);
-  void feed_scalar(Program& program, const char* name, float bits);
+  void feed_scalar(Program& program, const char* name, float value);
   void submit(Program& program, Variant& variant);
-  std::shared_ptr<Outcome> collect(const Variant& variant, bool captures) const;
+  std::shared_ptr<Outcome> expect_outcome(const std::shared_ptr<Program>& program, Variant& variant, bool captures);
+  void raise_failure(Variant& variant);
+  std::string note_failure(Outcome& outcome);
   std::string diagnose(Program& program);
   Array read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type) const;
   runtime::Spaces spaces(Program& program, Variant& variant) const;
@@ -129,6 +153,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Schedule lr_ = 0.0;
   NonFinite non_finite_ = NonFinite::ignore;
   std::string pending_;  // error that nobody has seen yet
+  std::int64_t pending_step_ = -1;
   mutable std::recursive_mutex mutex_;
 };
 

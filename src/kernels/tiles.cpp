@@ -1,6 +1,8 @@
 #include "kernels/tiles.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace tensorgrad::kernels {
 
@@ -8,18 +10,38 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-constexpr MatmulTiles kTiles[] = {
-    {.TM = 128, .TN = 128, .TK = 16, .RM = 8, .RN = 8},
-    {.TM = 64, .TN = 64, .TK = 16, .RM = 4, .RN = 4},
-    {.TM = 32, .TN = 32, .TK = 32, .RM = 4, .RN = 4},
+// A tile and the share of a device's peak that full tiles of it reach (measured on an H200).
+struct Candidate {
+  MatmulTiles tiles;
+  double share;
 };
-constexpr std::int64_t kEnough = 128;      // workgroups that keep a large device busy
-constexpr std::int64_t kShortestPart = 128;  // of k
+constexpr Candidate kCandidates[] = {
+    {{.TM = 128, .TN = 128, .TK = 16, .RM = 8, .RN = 8}, 0.60},
+    {{.TM = 64, .TN = 64, .TK = 16, .RM = 4, .RN = 4}, 0.42},
+    {{.TM = 32, .TN = 32, .TK = 32, .RM = 1, .RN = 4}, 0.18},
+};
 
-std::int64_t groups(const ir::Kernel& kernel, const MatmulTiles& tiles) {
+// A large device, in numbers that decide nothing but which of two good choices is taken.
+constexpr double kCores = 128;             // workgroups at a time
+constexpr double kOperations = 50e6;       // per microsecond
+constexpr double kTurn = 0.5;              // microseconds for a tile of k, however small
+constexpr double kBytes = 2.5e6;           // per microsecond
+constexpr double kSecondShader = 3.0;      // microseconds
+constexpr std::int64_t kLongK = 1024;      // shorter ones are not worth a second shader
+
+double microseconds(const ir::Kernel& kernel, const Candidate& c, std::int64_t splits, std::int64_t columns) {
+  const MatmulTiles& t = c.tiles;
   std::int64_t across = 0;
-  for (const ir::MatmulPart& part : kernel.parts) across += ceil_div(part.N, tiles.TN);
-  return kernel.batches * ceil_div(kernel.M, tiles.TM) * across;
+  for (const ir::MatmulPart& part : kernel.parts) across += ceil_div(part.N, t.TN);
+  const auto groups = static_cast<double>(kernel.batches * ceil_div(kernel.M, t.TM) * across * splits);
+  const auto K = static_cast<double>(ceil_div(kernel.K, splits));
+  const double work = 2.0 * t.TM * t.TN * K / (c.share * kOperations / kCores);
+  const double one = std::max(work, kTurn * std::ceil(K / t.TK));
+  const double rounds = groups <= kCores ? 1 : std::ceil(2 * groups / kCores) / 2;
+  double total = one * rounds;
+  if (splits > 1)
+    total += kSecondShader + 8.0 * static_cast<double>(splits * kernel.batches * kernel.M * columns) / kBytes;
+  return total;
 }
 
 }  // namespace
@@ -32,16 +54,18 @@ MatmulTiles choose_tiles(const ir::Kernel& kernel) {
     columns += part.N;
     sums = sums || part.sums_columns;
   }
-  if (!sums && (kernel.K <= 16 || (narrowest <= 16 && kernel.K <= 128))) return {.direct = true};
-  MatmulTiles best = kTiles[2];
-  for (const MatmulTiles& tiles : kTiles)
-    if (groups(kernel, tiles) >= kEnough && kernel.M * 2 > tiles.TM && columns * 2 > tiles.TN) {
-      best = tiles;
-      break;
+  if (!sums && (kernel.K <= 16 || (narrowest <= 4 && kernel.K <= 256))) return {.direct = true};
+  MatmulTiles best;
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const Candidate& c : kCandidates)
+    for (std::int64_t splits = 1; splits <= 64 && (splits == 1 || kernel.K >= kLongK); splits *= 2) {
+      if (kernel.K < splits * 4 * c.tiles.TK && splits > 1) break;
+      const double time = microseconds(kernel, c, splits, columns);
+      if (time >= shortest) continue;
+      shortest = time;
+      best = c.tiles;
+      best.splits = splits;
     }
-  const std::int64_t have = groups(kernel, best);
-  if (have < kEnough / 2 && kernel.K >= 2 * kShortestPart)
-    best.splits = std::min(ceil_div(kernel.K, kShortestPart), ceil_div(kEnough, have));
   return best;
 }
 

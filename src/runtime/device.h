@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/kernel.h"
@@ -23,16 +25,29 @@ class Buffer {
 class Loaded {
  public:
   virtual ~Loaded() = default;
+  // What the device is given each time they run.
   virtual std::int64_t dispatches() const = 0;
+  virtual std::int64_t passes() const { return 0; }
+  virtual std::int64_t submits() const { return 0; }
+  // The source that was compiled for the device; empty where there is none.
+  virtual std::string text() const { return {}; }
 };
 
 using Spaces = std::array<Buffer*, ir::kSpaces>;
 
-// A kernel met an id outside its range. Everything it and later kernels would have written is
-// undefined, except that updates, which come last, were not made.
+// A kernel met an id outside its range. What it and later kernels would have written is undefined,
+// but for parameters and state: updates come last and were not made.
 struct IndexFailure {
   ir::NodeId node = -1;
   std::int64_t value = 0, extent = 0;
+};
+
+// Bytes as they were when they were asked for.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  virtual bool ready() = 0;                       // never waits
+  virtual std::span<const std::byte> wait() = 0;  // valid as long as this lives
 };
 
 class Device {
@@ -41,13 +56,30 @@ class Device {
   virtual std::string name() const = 0;
   virtual int threads() const = 0;
 
-  // Zeroed memory for that many elements of four bytes.
-  virtual std::unique_ptr<Buffer> allocate(std::int64_t elements) = 0;
+  // Zeroed memory for that many elements of four bytes; `what` names it when it does not fit.
+  virtual std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) = 0;
+  // Things happen in the order of the calls. Offsets are in elements.
   virtual void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) = 0;
+  virtual std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) = 0;
   virtual std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels) = 0;
-  // Runs the kernels in order. May throw IndexFailure.
-  virtual void submit(const Loaded& loaded, const Spaces& spaces) = 0;
+  // Runs the kernels in order, or sees to it that they will. `loaded` and the buffers outlive the run.
+  virtual void submit(Loaded& loaded, const Spaces& spaces) = 0;
+  // Whether submit() returns when all is done.
+  virtual bool immediate() const = 0;
+  // Until everything that was submitted is done.
+  virtual void wait() = 0;
+  // From now on, how long each dispatch takes is noted; a DeviceError where the device cannot tell.
+  virtual void profile(bool on) = 0;
+  struct Time {
+    std::string name;
+    double microseconds = 0;
+  };
+  // Of the last run of `loaded`; waits.
+  virtual std::vector<Time> take_times(Loaded& loaded) = 0;
+  // The first bad id since the last call, if any; waits. As long as it is not taken, runs of `loaded` change
+  // neither parameters nor state.
+  virtual std::optional<IndexFailure> take_failure(Loaded& loaded) = 0;
 };
 
 // "auto" or a name from devices(); a UserError otherwise. Devices are shared between programs.

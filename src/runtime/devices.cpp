@@ -1,12 +1,16 @@
 // The list of devices and the choice by name.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device.h"
+#include "runtime/webgpu/adapters.h"
+#include "runtime/webgpu/webgpu_device.h"
 #include "support/fail.h"
 
 namespace tensorgrad {
@@ -15,6 +19,38 @@ namespace {
 
 int hardware_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+DeviceInfo info_of(const webgpu::AdapterInfo& adapter, std::size_t index) {
+  DeviceInfo info;
+  info.name = fmt::format("webgpu:{}", index);
+  info.description = fmt::format("{}, {}, {}", adapter.name, adapter.type, adapter.backend);
+  info.available = true;
+  info.backend = adapter.backend;
+  info.software = adapter.software;
+  info.max_buffer_bytes = static_cast<std::int64_t>(adapter.limits.buffer_bytes);
+  info.max_binding_bytes = static_cast<std::int64_t>(adapter.limits.binding_bytes);
+  info.subgroups = adapter.subgroups;
+  info.timestamps = adapter.timestamps;
+  return info;
+}
+
+void list_webgpu(std::vector<DeviceInfo>& list) {
+  DeviceInfo first;
+  try {
+    const auto adapters = webgpu::adapters();
+    for (std::size_t i = 0; i < adapters.size(); ++i) list.push_back(info_of(adapters[i], i));
+    if (adapters.empty()) {
+      first.problem = webgpu::why_no_adapter();
+    } else {
+      first = info_of(adapters[0], 0);
+    }
+  } catch (const DeviceError& error) {
+    first.problem = std::string(error.what()).substr(std::string_view("webgpu: ").size());
+  }
+  first.name = "webgpu";
+  first.description = first.available ? "short for webgpu:0" : "a GPU, through WebGPU";
+  list.push_back(first);
+}
+
 }  // namespace
 
 std::vector<DeviceInfo> devices() {
@@ -22,26 +58,60 @@ std::vector<DeviceInfo> devices() {
   cpu.name = "cpu";
   cpu.description = fmt::format("the CPU, {} threads", hardware_threads());
   cpu.available = true;
-  cpu.chosen_by_auto = true;
-  return {cpu};
+  std::vector<DeviceInfo> list = {cpu};
+  list_webgpu(list);
+  const auto chosen = std::find_if(list.begin(), list.end(), [](const DeviceInfo& info) {
+    return info.name.starts_with("webgpu:") && !info.software;
+  });
+  (chosen == list.end() ? list[0] : *chosen).chosen_by_auto = true;
+  return list;
 }
 
 namespace runtime {
 
-std::shared_ptr<Device> open_device(const std::string& name, int threads) {
-  if (name != "auto" && name != "cpu") {
-    std::string known;
-    for (const DeviceInfo& info : devices()) known += ", '" + info.name + "'";
-    user_error("device: '{}' is unknown\n  hint: 'auto'{}", name, known);
-  }
-  if (threads < 0 || threads > 1024) user_error("threads: {} is not between 0 (one per core) and 1024", threads);
-  const int count = threads > 0 ? threads : hardware_threads();
+namespace {
+
+// The device that is open under that key, or a new one.
+template <class Make>
+std::shared_ptr<Device> shared_device(const std::string& key, Make make) {
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<Device>> open;
+  static std::map<std::string, std::weak_ptr<Device>> open;
   std::lock_guard lock(mutex);
-  std::shared_ptr<Device> device = open[count].lock();
-  if (!device) open[count] = device = make_cpu_device(count);
+  std::shared_ptr<Device> device = open[key].lock();
+  if (!device) open[key] = device = make();
   return device;
+}
+
+// The place among the adapters that "webgpu" or "webgpu:2" means.
+std::optional<std::size_t> adapter_index(const std::string& name) {
+  if (name == "webgpu") return 0;
+  if (!name.starts_with("webgpu:") || name.size() > 9) return {};
+  const std::string digits = name.substr(7);
+  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) return {};
+  return static_cast<std::size_t>(std::stoul(digits));
+}
+
+std::shared_ptr<Device> open_webgpu(std::size_t index) {
+  const auto adapters = webgpu::adapters();
+  if (adapters.empty()) throw DeviceError("webgpu: " + webgpu::why_no_adapter());
+  if (index >= adapters.size())
+    user_error("device: there is no 'webgpu:{}': {} adapter{} found\n  hint: tg devices lists them", index, adapters.size(),
+               adapters.size() == 1 ? " was" : "s were");
+  const std::string name = fmt::format("webgpu:{}", index);
+  return shared_device(name, [&] { return make_webgpu_device(index, name); });
+}
+
+}  // namespace
+
+std::shared_ptr<Device> open_device(const std::string& name, int threads) {
+  if (const auto index = adapter_index(name)) return open_webgpu(*index);
+  if (name != "auto" && name != "cpu")
+    user_error("device: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu', 'webgpu:1'", name);
+  if (threads < 0 || threads > 1024) user_error("threads: {} is not between 0 (one per core) and 1024", threads);
+  if (name == "auto")
+    if (const auto index = webgpu::first_hardware()) return open_webgpu(*index);
+  const int count = threads > 0 ? threads : hardware_threads();
+  return shared_device(fmt::format("cpu:{}", count), [&] { return make_cpu_device(count); });
 }
 
 }  // namespace runtime

@@ -188,11 +188,13 @@ Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptio
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces{};
   for (std::size_t s = 0; s < buffers.size(); ++s) {
-    buffers[s] = device.allocate(plan.elements[s]);
+    buffers[s] = device.allocate(plan.elements[s], "memory");
     device.upload(*buffers[s], 0, std::as_bytes(std::span(before[s])));
     spaces[s] = buffers[s].get();
   }
   device.submit(*loaded, spaces);
+  if (const auto failure = device.take_failure(*loaded))
+    user_error("evaluate: id {} is out of range", failure->value);
   Image after = before;
   for (std::size_t s = 0; s < buffers.size(); ++s)
     device.read(*buffers[s], 0, std::as_writable_bytes(std::span(after[s])));

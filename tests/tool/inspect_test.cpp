@@ -88,16 +88,5 @@ TEST(ToolOps, ListsTheWholeTable) {
   expect_contains(text.out, std::to_string(count) + " primitives in ");
 }
 
-TEST(ToolDevices, TheCpuIsAlwaysThere) {
-  const auto lines = json_lines(run_tool("devices --json"));
-  bool found = false;
-  for (const auto& line : lines) {
-    EXPECT_EQ(keys(line), "name description available chosen_by_auto problem");
-    found |= line["name"] == "cpu" && line["available"] == true;
-  }
-  EXPECT_TRUE(found);
-  expect_contains(run_tool("devices").out, "cpu");
-}
-
 }  // namespace
 }  // namespace tensorgrad

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "Could not convert: --seed = x\n  hint: tg train --help\n"},
         WrongCall{"train sin --speed 9", 2, "The following argument"},
         WrongCall{"train sin --device abacus", 1,
-                  "device: 'abacus' is unknown\n  hint: 'auto', 'cpu'"},
+                  "device: 'abacus' is unknown\n  hint: 'auto', 'cpu', 'webgpu', 'webgpu:1'"},
         WrongCall{"show", 2, "show: which model?"},
         WrongCall{"show gpt_smal", 2,
                   "there is no model 'gpt_smal': the models are mlp_sin, addition, "},

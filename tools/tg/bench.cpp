@@ -14,7 +14,7 @@ struct BenchOptions {
   DeviceOptions where;
   std::int64_t batch = 0;  // 0: the model's own
   double seconds = 2;      // of timing per model
-  bool json = false;
+  bool json = false, profile = false;
 };
 
 constexpr std::size_t kRuns = 5;
@@ -58,11 +58,30 @@ Timing measure(BenchProgram& program, double seconds) {
   return timing;
 }
 
+// The dispatches by the time they take, longest first.
+void print_profile(const BenchModel& model, BenchProgram& program, bool json) {
+  std::vector<DispatchTime> times = program.program().profile(10);
+  double total = 0;
+  for (const DispatchTime& time : times) total += time.microseconds;
+  if (json) {
+    Json list = Json::array();
+    for (const DispatchTime& time : times) list.push_back({{"name", time.name}, {"us", rounded(time.microseconds, 2)}});
+    print_json({{"model", model.name}, {"profile", list}, {"total_us", rounded(total, 1)}});
+    return;
+  }
+  std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.microseconds > b.microseconds; });
+  fmt::print("{}: {} dispatches, {:.1f} us when each runs alone\n", model.name, times.size(), total);
+  for (const DispatchTime& time : times)
+    fmt::print("{:>10.1f} us {:>5.1f} %  {}\n", time.microseconds, 100 * time.microseconds / total, time.name);
+  std::fflush(stdout);
+}
+
 constexpr const char* kRow = "{:<13}{:>6}{:>13}{:>13}{:>12}{:>9}{:>12}{:>11}{:>11}{:>10}\n";
 
 void bench(const BenchModel& model, const BenchOptions& options) {
   const std::int64_t batch = options.batch && !model.gemm ? options.batch : model.batch;
   BenchProgram built = model.build(model, batch, options.where);
+  if (options.profile) return print_profile(model, built, options.json);
   const Timing timing = measure(built, options.seconds);
   const ProgramHandle& program = built.program();
   const Counts counts = program.counts();
@@ -108,7 +127,7 @@ void bench_all(const BenchOptions& options) {
   if (models.empty())
     for (const BenchModel& model : bench_models())
       if (model.build) models.push_back(&model);
-  if (!options.json)
+  if (!options.json && !options.profile)
     fmt::print(fmt::runtime(kRow), "model", "batch", "ms/step", "best ms", "compile ms", "kernels",
                "dispatches", "arena MB", "param MB", "GFLOP/s");
   for (const BenchModel* model : models) bench(*model, options);
@@ -126,6 +145,7 @@ void add_bench_command(CLI::App& tg, int& exit_code) {
       ->check(positive())
       ->capture_default_str()
       ->type_name("X");
+  command.add_flag("--profile", options->profile, "Time per dispatch instead of per step");
   add_batch_option(command, options->batch);
   add_device_options(command, options->where);
   add_json_flag(command, options->json);

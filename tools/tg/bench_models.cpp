@@ -121,6 +121,10 @@ const ProgramHandle& BenchProgram::program() const {
   return std::visit([](const auto& handle) -> const ProgramHandle& { return handle; }, handle_);
 }
 
+ProgramHandle& BenchProgram::program() {
+  return std::visit([](auto& handle) -> ProgramHandle& { return handle; }, handle_);
+}
+
 std::span<const BenchModel> bench_models() { return kModels; }
 
 const BenchModel& find_bench_model(std::string_view name) {

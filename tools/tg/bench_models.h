@@ -20,6 +20,7 @@ class BenchProgram {
   // One step or run on the data at hand, enqueued.
   Result step();
   const ProgramHandle& program() const;
+  ProgramHandle& program();
 
  private:
   std::variant<TrainingHandle, ForwardHandle> handle_;

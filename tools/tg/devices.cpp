@@ -1,5 +1,7 @@
 #include "devices.h"
 
+#include <sstream>
+
 #include "command.h"
 #include "tensorgrad/device.h"
 
@@ -7,21 +9,41 @@ namespace tensorgrad::tool {
 
 namespace {
 
+void print_device(const DeviceInfo& device) {
+  const bool short_name = device.available && device.name == "webgpu";
+  fmt::print("{:<10}{}{}\n", device.name, device.description,
+             device.chosen_by_auto            ? "   (what auto chooses)"
+             : !device.available              ? "   (not available)"
+             : device.software && !short_name ? "   (never chosen by auto)"
+                                              : "");
+  if (device.max_buffer_bytes > 0 && !short_name) {
+    const auto mib = [](std::int64_t bytes) { return bytes / (1 << 20); };
+    fmt::print("{:<10}buffers up to {} MiB, bindings up to {} MiB, {} subgroups, {} timestamps\n",
+               "", mib(device.max_buffer_bytes), mib(device.max_binding_bytes),
+               device.subgroups ? "with" : "without", device.timestamps ? "with" : "without");
+  }
+  // A hint stands on a line of its own.
+  std::istringstream lines(device.problem);
+  for (std::string line; std::getline(lines, line);) fmt::print("{:<10}{}\n", "", line);
+}
+
 void list_devices(bool json) {
   for (const DeviceInfo& device : devices()) {
-    if (json) {
-      print_json({{"name", device.name},
-                  {"description", device.description},
-                  {"available", device.available},
-                  {"chosen_by_auto", device.chosen_by_auto},
-                  {"problem", device.problem}});
+    if (!json) {
+      print_device(device);
       continue;
     }
-    fmt::print("{:<10}{}{}\n", device.name, device.description,
-               device.chosen_by_auto ? "   (what auto chooses)"
-               : device.available    ? ""
-                                     : "   (not available)");
-    if (!device.problem.empty()) fmt::print("{:<10}{}\n", "", device.problem);
+    print_json({{"name", device.name},
+                {"description", device.description},
+                {"available", device.available},
+                {"chosen_by_auto", device.chosen_by_auto},
+                {"problem", device.problem},
+                {"backend", device.backend},
+                {"software", device.software},
+                {"max_buffer_bytes", device.max_buffer_bytes},
+                {"max_binding_bytes", device.max_binding_bytes},
+                {"subgroups", device.subgroups},
+                {"timestamps", device.timestamps}});
   }
 }
 

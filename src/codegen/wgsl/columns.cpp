@@ -1,5 +1,6 @@
-// Kernels of kind `columns`: reductions down columns. Threads side by side take neighbouring columns, threads
-// above each other take turns along a column; many rows are cut into parts that a second shader joins.
+// Kernels of kind `columns`: reductions down columns. Threads side by side take neighbouring columns (or quads
+// of them), threads above each other take turns along a column; many rows are cut into parts that a second
+// shader joins.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
@@ -13,8 +14,8 @@ using ir::ScalarOp;
 namespace {
 
 constexpr std::int64_t kThreads = 256;
-constexpr std::int64_t kFewRows = 16;     // a thread walks them alone
-constexpr std::int64_t kManyRows = 2048;  // more are cut into parts
+constexpr std::int64_t kFewRows = 16;  // a thread walks them alone
+constexpr std::int64_t kTurns = 32;    // of a thread along its column; more rows are cut into parts
 
 class Columns {
  public:
@@ -24,80 +25,96 @@ class Columns {
     if (k_.lines == 0) return {};
     for (std::size_t i = 0; i < k_.program.code.size(); ++i)
       if (k_.program.code[i].op == ScalarOp::reduce) roots_.push_back(static_cast<Reg>(i));
-    const bool alone = k_.length <= kFewRows || k_.lines >= 65536;
-    if (alone) return {walk(1, kThreads / 4, 1)};
-    std::int64_t beside = 32;  // columns of a workgroup
-    while (beside > 8 && ceil_div(k_.lines, beside) < 32) beside /= 2;
-    if (k_.length <= kManyRows) return {walk(kThreads / beside, beside, 1)};
-    const std::int64_t blocks = ceil_div(k_.lines, beside);
-    std::int64_t parts = std::min(ceil_div(k_.length, 256), std::max<std::int64_t>(2, 1024 / blocks));
-    return {walk(kThreads / beside, beside, parts), join(parts)};
+    if (k_.length <= kFewRows || k_.lines >= 65536) {
+      beside_ = 64, down_ = 1;
+      return {walk(1)};
+    }
+    // Shared memory holds a value per thread and reduction.
+    width_ = k_.lines % 4 == 0 && static_cast<std::int64_t>(roots_.size()) * kThreads * 16 <= in_.target.workgroup_bytes ? 4 : 1;
+    beside_ = width_ == 4 ? 2 : 8;
+    while (beside_ < 32 && ceil_div(k_.lines / width_, beside_) > 256) beside_ *= 2;
+    down_ = kThreads / beside_;
+    const std::int64_t parts = k_.length <= kTurns * down_ ? 1 : ceil_div(k_.length, kTurns / 2 * down_);
+    if (parts == 1) return {walk(1)};
+    return {walk(parts), join(parts)};
   }
 
  private:
-  bool stores_lines() const { return !k_.stores.empty(); }
+  const Instr& instr(Reg r) const { return k_.program.code[static_cast<std::size_t>(r)]; }
+  std::int64_t scratch(std::int64_t parts) const { return static_cast<std::int64_t>(roots_.size()) * parts * k_.lines; }
+  std::string scratch_at(std::size_t root, std::int64_t parts) const {
+    return fmt::format("({}u + part) * {}u + column", static_cast<std::int64_t>(root) * parts, k_.lines);
+  }
 
-  Shader walk(std::int64_t down, std::int64_t beside, std::int64_t parts) {
+  Shader walk(std::int64_t parts) {
     const bool whole = parts == 1;
     Source source(in_.title(whole ? "" : " (parts)"), in_.target);
     ProgramWriter::note(source, k_.loads, k_.program, true);
     if (whole) note_stores(source, k_.stores, in_.guarded);
     else source.note(Region::scratch, DType::i32, true), source.note(Region::scratch, DType::f32, true);
-    const std::int64_t threads = down * beside, blocks = ceil_div(k_.lines, beside), rows = ceil_div(k_.length, parts);
-    source.line("let lane = thread / {}u;", beside);
+    if (width_ == 4) source.use_quads();
+    const std::int64_t points = k_.lines / width_, threads = down_ * beside_, blocks = ceil_div(points, beside_);
+    const std::int64_t rows = ceil_div(k_.length, parts);
+    source.line("let lane = thread / {}u;", beside_);
     source.line("let part = group / {}u;", blocks);
-    source.line("let place = (group % {}u) * {}u + thread % {}u;", blocks, beside, beside);
-    source.line("let column = min(place, {}u);", k_.lines - 1);
+    source.line("let place = (group % {}u) * {}u + thread % {}u;", blocks, beside_, beside_);
+    source.line("let at = min(place, {}u);", points - 1);
     ProgramWriter program(source, k_.loads, k_.program);
     std::vector<std::string> sums;
     for (const Reg r : roots_) {
-      const Instr& in = k_.program.code[static_cast<std::size_t>(r)];
       sums.push_back(source.fresh("sum"));
-      source.line("var {} = {};", sums.back(), identity_text(source, in.combine, in.dtype));
+      const std::string identity = identity_text(source, instr(r).combine, instr(r).dtype);
+      source.line("var {} = {}({});", sums.back(), type_name(instr(r).dtype, width_), identity);
     }
     if (k_.length > 0) {
       source.open(fmt::format("for (var row = part * {}u + lane; row < min({}u, (part + 1u) * {}u); row += {}u) {{", rows,
-                              k_.length, rows, down));
-      source.line("let x = row * {}u + column;", k_.lines);
-      program.write({.linear = "x", .line = "column"}, [&](std::size_t i) {
+                              k_.length, rows, down_));
+      source.line("let x = row * {}u + at;", points);
+      program.write({.linear = "x", .line = "0u", .width = width_}, [&](std::size_t i) {
         const Instr& in = k_.program.code[i];
         return !in.line && in.op != ScalarOp::reduce;
       });
       for (std::size_t i = 0; i < roots_.size(); ++i) {
-        const Instr& in = k_.program.code[static_cast<std::size_t>(roots_[i])];
-        source.line("{} = {};", sums[i], combined(source, in.combine, in.dtype, 1, sums[i], program.as(in.a, 1)));
+        const Instr& in = instr(roots_[i]);
+        source.line("{} = {};", sums[i], combined(source, in.combine, in.dtype, width_, sums[i], program.as(in.a, width_)));
       }
       source.close();
       program.forget_elements();
     }
-    for (std::size_t i = 0; i < roots_.size() && down > 1; ++i) {
-      const Instr& in = k_.program.code[static_cast<std::size_t>(roots_[i])];
-      const std::string shared = fmt::format("shared{}", i);
-      source.declare(fmt::format("var<workgroup> {}: array<{}, {}>;", shared, type_name(in.dtype, 1), threads));
-      source.line("{}[thread] = {};", shared, sums[i]);
+    for (std::size_t i = 0; i < roots_.size() && down_ > 1; ++i) {
+      source.declare(fmt::format("var<workgroup> shared{}: array<{}, {}>;", i, type_name(instr(roots_[i]).dtype, width_), threads));
+      source.line("shared{}[thread] = {};", i, sums[i]);
     }
-    if (down > 1) source.line("workgroupBarrier();");
-    std::string live = fmt::format("place < {}u", k_.lines);
-    if (down > 1) live += " && lane == 0u";
-    source.open(fmt::format("if ({}) {{", live));
+    if (down_ > 16) {  // sixteen above each other join their share first
+      source.line("workgroupBarrier();");
+      source.open("if (lane < 16u) {");
+      for (std::size_t i = 0; i < roots_.size(); ++i) join_shared(source, i, sums[i], 16 * beside_, threads);
+      for (std::size_t i = 0; i < roots_.size(); ++i) source.line("shared{}[thread] = {};", i, sums[i]);
+      source.close();
+    }
+    if (down_ > 1) source.line("workgroupBarrier();");
+    source.open(fmt::format("if ({}place < {}u) {{", down_ > 1 ? "lane == 0u && " : "", points));
+    for (std::size_t i = 0; i < roots_.size() && down_ > 1; ++i)
+      join_shared(source, i, sums[i], beside_, std::min<std::int64_t>(16, down_) * beside_);
+    if (width_ == 4) source.open("for (var q = 0u; q < 4u; q++) {");
+    source.line("let column = {};", width_ == 4 ? "4u * at + q" : "at");
     for (std::size_t i = 0; i < roots_.size(); ++i) {
-      const Instr& in = k_.program.code[static_cast<std::size_t>(roots_[i])];
-      if (down > 1) {
-        source.open(fmt::format("for (var j = {}u; j < {}u; j += {}u) {{", beside, threads, beside));
-        source.line("{} = {};", sums[i], combined(source, in.combine, in.dtype, 1, sums[i], fmt::format("shared{}[thread + j]", i)));
-        source.close();
-      }
-      if (!whole)
-        source.store_element(Region::scratch, fmt::format("({}u + part) * {}u + column", static_cast<std::int64_t>(i) * parts, k_.lines),
-                             in.dtype, sums[i]);
-      program.set(roots_[i], sums[i]);
+      const std::string value = width_ == 4 ? sums[i] + "[q]" : sums[i];
+      if (!whole) source.store_element(Region::scratch, scratch_at(i, parts), instr(roots_[i]).dtype, value);
+      program.set(roots_[i], value);
     }
     if (whole) finish_lines(source, program);
+    if (width_ == 4) source.close();
     source.close();
     return source.finish(threads, blocks * parts, whole ? 0 : scratch(parts));
   }
 
-  std::int64_t scratch(std::int64_t parts) const { return static_cast<std::int64_t>(roots_.size()) * parts * k_.lines; }
+  // sum = sum joined with the shared values `step` threads on, as far as `end`.
+  void join_shared(Source& source, std::size_t i, const std::string& sum, std::int64_t step, std::int64_t end) const {
+    source.open(fmt::format("for (var j = {0}u; thread + j < {1}u; j += {0}u) {{", step, end));
+    source.line("{} = {};", sum, combined(source, instr(roots_[i]).combine, instr(roots_[i]).dtype, width_, sum, fmt::format("shared{}[thread + j]", i)));
+    source.close();
+  }
 
   // What becomes of the reductions, and where it goes.
   void finish_lines(Source& source, ProgramWriter& program) const {
@@ -123,13 +140,11 @@ class Columns {
     source.line("if (column >= {}u) {{ return; }}", k_.lines);
     ProgramWriter program(source, k_.loads, k_.program);
     for (std::size_t i = 0; i < roots_.size(); ++i) {
-      const Instr& in = k_.program.code[static_cast<std::size_t>(roots_[i])];
+      const Instr& in = instr(roots_[i]);
       const std::string sum = source.fresh("sum");
       source.line("var {} = {};", sum, identity_text(source, in.combine, in.dtype));
       source.open(fmt::format("for (var part = 0u; part < {}u; part++) {{", parts));
-      const std::string value = source.element(
-          Region::scratch, fmt::format("({}u + part) * {}u + column", static_cast<std::int64_t>(i) * parts, k_.lines), in.dtype);
-      source.line("{} = {};", sum, combined(source, in.combine, in.dtype, 1, sum, value));
+      source.line("{} = {};", sum, combined(source, in.combine, in.dtype, 1, sum, source.element(Region::scratch, scratch_at(i, parts), in.dtype)));
       source.close();
       program.set(roots_[i], sum);
     }
@@ -140,6 +155,8 @@ class Columns {
   const Emitting& in_;
   const ir::Kernel& k_;
   std::vector<Reg> roots_;
+  int width_ = 1;
+  std::int64_t beside_ = 64, down_ = 1;
 };
 
 }  // namespace

@@ -204,8 +204,14 @@ class Matmul {
     const MatmulTiles& t = tiles_;
     const MatmulPart& part = k_.parts[p];
     const int TX = t.TN / t.RN, quads_m = t.RM / 4, quads_n = t.RN / 4;
-    source.line("let tx = thread % {}u;", TX);
-    source.line("let ty = thread / {}u;", TX);
+    if (TX == 16 && t.threads() == 256) {
+      // Thirty-two neighbours take eight columns by four rows, so that they ask for few different values.
+      source.line("let tx = (thread & 7u) | ((thread >> 2u) & 8u);");
+      source.line("let ty = ((thread >> 3u) & 3u) | ((thread >> 6u) << 2u);");
+    } else {
+      source.line("let tx = thread % {}u;", TX);
+      source.line("let ty = thread / {}u;", TX);
+    }
     for (int i = 0; i < t.RM; ++i)
       for (int j = 0; j < quads_n; ++j) source.line("var c{}_{} = vec4<f32>();", i, j);
     if (part.sums_columns) source.line("var sums = vec4<f32>();");
@@ -223,9 +229,12 @@ class Matmul {
     source.open(fmt::format("for (var k = 0u; k < {}u; k++) {{", t.TK));
     for (int i = 0; i < quads_m; ++i) source.line("let a{} = tile_a[k * {}u + {}u + ty];", i, t.TM / 4, i * t.TM / t.RM);
     for (int j = 0; j < quads_n; ++j) source.line("let b{} = tile_b[k * {}u + {}u + tx];", j, t.TN / 4, j * TX);
+    if (quads_m == 0) source.line("let a = tile_a[k * {}u + (ty >> 2u)][ty & 3u];", t.TM / 4);
     for (int i = 0; i < t.RM; ++i)
-      for (int j = 0; j < quads_n; ++j)
-        source.line("c{0}_{1} = fma(vec4<f32>(a{2}.{3}), b{1}, c{0}_{1});", i, j, i / 4, "xyzw"[i % 4]);
+      for (int j = 0; j < quads_n; ++j) {
+        const std::string a = quads_m == 0 ? "a" : fmt::format("a{}.{}", i / 4, "xyzw"[i % 4]);
+        source.line("c{0}_{1} = fma(vec4<f32>({2}), b{1}, c{0}_{1});", i, j, a);
+      }
     source.close();
     source.line("workgroupBarrier();");
     source.close();
@@ -304,7 +313,9 @@ class Matmul {
     const MatmulPart& part = k_.parts[p];
     const int w = width(part), TX = t.TN / t.RN;
     const bool rows_inside = k_.M % t.TM == 0, columns_inside = part.N % t.TN == 0;
-    const std::string m = source.let(fmt::format("m0 + {}u + 4u * ty", (i / 4) * (t.TM / (t.RM / 4)) + i % 4), "m");
+    // A thread has one row, or four neighbouring ones in each quarter or half of the tile.
+    const std::string m = source.let(
+        t.RM == 1 ? "m0 + ty" : fmt::format("m0 + {}u + 4u * ty", (i / 4) * (t.TM / (t.RM / 4)) + i % 4), "m");
     const std::string n = source.let(fmt::format("n0 + {}u + 4u * tx", j * 4 * TX), "n");
     for (int q = 0; q < (w == 4 ? 1 : 4); ++q) {
       std::vector<std::string> holds;

@@ -14,7 +14,7 @@ using ir::ScalarOp;
 
 namespace {
 
-constexpr std::int64_t kLong = 4096;      // rows longer than this are walked once
+constexpr std::int64_t kLong = 4096;      // elements or quads: more are too many for one workgroup
 constexpr std::int64_t kManyLines = 64;   // enough to keep a device busy without cutting rows
 
 std::int64_t power_of_two(std::int64_t at_least) {
@@ -35,7 +35,7 @@ class Rows {
     if (k_.lines == 0 || (L_ == 0 && !reduces(k_.program))) return {};
     if (!reduces(k_.program)) return {flat()};
     width_ = L_ % 4 == 0 && L_ > 0 ? 4 : 1;
-    if (L_ > kLong && k_.lines < kManyLines) return long_rows();
+    if (L_ / width_ > kLong && k_.lines < kManyLines) return long_rows();
     return {short_rows()};
   }
 

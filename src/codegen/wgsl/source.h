@@ -44,7 +44,7 @@ class Source {
   // The name of a constant with this value, made at its first use in the current block or one around it.
   std::string let(const std::string& expression, const char* hint = "x");
   // A name that was not given before.
-  std::string fresh(const char* hint) { return fmt::format("{}{}", hint, names_++); }
+  std::string fresh(const char* hint) { return fmt::format("{}_{}", hint, names_++); }
 
   // Functions and workgroup variables; each text once.
   void declare(const std::string& text);

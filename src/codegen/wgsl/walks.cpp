@@ -38,7 +38,7 @@ std::vector<Shader> emit_arg_reduce(const Emitting& in) {
   source.declare(better + fmt::format("  return a {} b || (a == b && i < j);\n}}", than));
   source.declare(fmt::format("var<workgroup> values: array<{}, {}>;\nvar<workgroup> places: array<i32, {}>;", type, kThreads, kThreads));
   source.line("var best = {}(0);", type);
-  source.line("var where = -1;");
+  source.line("var place = -1;");
   source.open(fmt::format("for (var c = thread; c < {}u; c += {}u) {{", k.length, kThreads));
   source.line("let x = group * {}u + c;", k.length);
   ProgramWriter program(source, k.loads, k.program);
@@ -46,17 +46,17 @@ std::vector<Shader> emit_arg_reduce(const Emitting& in) {
   const std::string value = dtype == DType::boolean ? fmt::format("select(0, 1, {})", program.value(last(k.program)))
                                                     : program.value(last(k.program));
   source.line("let v = {};", value);
-  source.line("if (better(v, i32(c), best, where)) {{ best = v; where = i32(c); }}");
+  source.line("if (better(v, i32(c), best, place)) {{ best = v; place = i32(c); }}");
   source.close();
   source.line("values[thread] = best;");
-  source.line("places[thread] = where;");
+  source.line("places[thread] = place;");
   source.line("workgroupBarrier();");
   source.open("if (thread == 0u) {");
   source.open(fmt::format("for (var t = 1u; t < {}u; t++) {{", kThreads));
-  source.line("if (better(values[t], places[t], best, where)) {{ best = values[t]; where = places[t]; }}");
+  source.line("if (better(values[t], places[t], best, place)) {{ best = values[t]; place = places[t]; }}");
   source.close();
   for (const ir::Store& s : k.stores)
-    source.store_element(region(s.place.space), fmt::format("group + {}u", s.place.offset), DType::i32, "where");
+    source.store_element(region(s.place.space), fmt::format("group + {}u", s.place.offset), DType::i32, "place");
   source.close();
   return {source.finish(kThreads, k.lines)};
 }
@@ -129,17 +129,18 @@ void note_bad(Source& source, const Kernel& k, const std::string& condition) {
 
 }  // namespace
 
-// out[v, d] = the sum of values[p, d] over the p with ids[p] = v, in order. A workgroup looks for one v among a
-// part of the ids; the threads are neighbouring d. Parts are joined in order.
+// out[v, d] = the sum of values[p, d] over the p with ids[p] = v. A workgroup looks for one v among a part of the
+// ids: neighbouring threads are neighbouring d, and those above each other take turns with the ids. What they
+// have, and then the parts, are joined in order.
 std::vector<Shader> emit_segment_sum(const Emitting& in) {
   const Kernel& k = in.kernel;
   const std::int64_t P = k.length, D = k.lines, V = k.extent;
   if (D == 0 || V == 0) return {};
   const ir::Store& s = k.stores[0];
-  const std::int64_t blocks = ceil_div(D, kThreads);
-  std::int64_t parts = ceil_div(P, 1024);
+  constexpr std::int64_t kBeside = 32, kAbove = 8;
+  const std::int64_t blocks = ceil_div(D, kBeside);
+  std::int64_t parts = std::max<std::int64_t>(1, ceil_div(P, 2048));
   if (V * blocks >= 4096 || V * D * parts > (std::int64_t{1} << 26)) parts = 1;
-  parts = std::max<std::int64_t>(parts, 1);
   const std::int64_t per_part = ceil_div(std::max<std::int64_t>(P, 1), parts);
   const bool whole = parts == 1;
   Source first(in.title(whole ? "" : " (parts)"), in.target);
@@ -147,12 +148,14 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
   first.note(Region::faults, DType::i32, true);
   if (whole) note_stores(first, k.stores, false);
   else first.note(Region::scratch, DType::f32, true);
-  first.line("let d = (group % {}u) * {}u + thread;", blocks, kThreads);
+  first.declare(fmt::format("var<workgroup> sums: array<f32, {}>;", kBeside * kAbove));
+  first.line("let d = (group % {}u) * {}u + thread % {}u;", blocks, kBeside, kBeside);
+  first.line("let lane = thread / {}u;", kBeside);
   first.line("let v = i32((group / {}u) % {}u);", blocks, V);
   first.line("let part = group / {}u;", blocks * V);
   first.line("let column = min(d, {}u);", D - 1);
   first.line("var sum = 0.0f;");
-  first.open(fmt::format("for (var p = part * {}u; p < min({}u, (part + 1u) * {}u); p++) {{", per_part, P, per_part));
+  first.open(fmt::format("for (var p = part * {}u + lane; p < min({}u, (part + 1u) * {}u); p += {}u) {{", per_part, P, per_part, kAbove));
   first.line("let id = {};", load_text(first, k.loads[0], "p"));
   note_bad(first, k, "v == 0 && d == 0u && ");
   first.open("if (id == v) {");
@@ -160,11 +163,14 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
   first.line("sum += {};", load_text(first, k.loads[1], "x"));
   first.close();
   first.close();
-  first.open(fmt::format("if (d < {}u) {{", D));
+  first.line("sums[thread] = sum;");
+  first.line("workgroupBarrier();");
+  first.open(fmt::format("if (lane == 0u && d < {}u) {{", D));
+  first.line("for (var j = {0}u; j < {1}u; j += {0}u) {{ sum += sums[thread + j]; }}", kBeside, kBeside * kAbove);
   if (whole) first.store_element(region(s.place.space), fmt::format("u32(v) * {}u + d + {}u", D, s.place.offset), s.dtype, "sum");
   else first.store_element(Region::scratch, fmt::format("(part * {}u + u32(v)) * {}u + d", V, D), DType::f32, "sum");
   first.close();
-  if (whole) return {first.finish(kThreads, blocks * V)};
+  if (whole) return {first.finish(kBeside * kAbove, blocks * V)};
   Source second(in.title(" (whole)"), in.target);
   note_stores(second, k.stores, false);
   second.note(Region::scratch, DType::f32, false);
@@ -174,7 +180,7 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
   second.line("for (var part = 0u; part < {}u; part++) {{ sum += {}; }}", parts,
               second.element(Region::scratch, fmt::format("part * {}u + x", V * D), DType::f32));
   second.store_element(region(s.place.space), fmt::format("x + {}u", s.place.offset), s.dtype, "sum");
-  return {first.finish(kThreads, blocks * V * parts, parts * V * D), second.finish(kThreads, ceil_div(V * D, kThreads), parts * V * D)};
+  return {first.finish(kBeside * kAbove, blocks * V * parts, parts * V * D), second.finish(kThreads, ceil_div(V * D, kThreads), parts * V * D)};
 }
 
 // out[row, e] = the sum of values[row, j] over the j with ids[row, j] = e, in order. A thread per result.

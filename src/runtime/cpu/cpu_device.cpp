@@ -1,8 +1,11 @@
 #include "runtime/cpu/cpu_device.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "codegen/cpu/compiled.h"
 #include "runtime/cpu/pool.h"
@@ -15,11 +18,11 @@ namespace {
 // Zeroed by the system where it can, so that large arenas cost nothing before they are used.
 class CpuBuffer : public Buffer {
  public:
-  explicit CpuBuffer(std::int64_t elements) {
+  CpuBuffer(std::int64_t elements, std::string_view what) {
     constexpr std::size_t kAlign = 256;
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
     memory_.reset(std::calloc(bytes + kAlign, 1));
-    if (!memory_) throw DeviceError(fmt::format("cpu: out of memory: {} bytes were asked for", bytes));
+    if (!memory_) throw DeviceError(fmt::format("cpu: out of memory: {} need {} bytes", what, bytes));
     void* start = memory_.get();
     std::size_t space = bytes + kAlign;
     floats_ = static_cast<float*>(std::align(kAlign, bytes, start, space));
@@ -37,11 +40,27 @@ class CpuBuffer : public Buffer {
 class CpuLoaded : public Loaded {
  public:
   explicit CpuLoaded(const std::vector<ir::Kernel>& kernels) {
-    for (const ir::Kernel& kernel : kernels) compiled.push_back(cpu::compile(kernel));
+    for (const ir::Kernel& kernel : kernels) {
+      compiled.push_back(cpu::compile(kernel));
+      names.push_back(fmt::format("{}: {}", ir::name(kernel.kind), kernel.name));
+    }
   }
   std::int64_t dispatches() const override { return static_cast<std::int64_t>(compiled.size()); }
 
   std::vector<std::unique_ptr<cpu::Compiled>> compiled;
+  std::vector<std::string> names;
+  std::vector<Device::Time> times;
+  std::optional<IndexFailure> failure;  // of the last run
+};
+
+class CpuPending : public Pending {
+ public:
+  explicit CpuPending(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
+  bool ready() override { return true; }
+  std::span<const std::byte> wait() override { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
 };
 
 class CpuDevice : public Device {
@@ -51,7 +70,9 @@ class CpuDevice : public Device {
   std::string name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
 
-  std::unique_ptr<Buffer> allocate(std::int64_t elements) override { return std::make_unique<CpuBuffer>(elements); }
+  std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
+    return std::make_unique<CpuBuffer>(elements, what);
+  }
 
   void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
     if (!bytes.empty()) std::memcpy(static_cast<CpuBuffer&>(buffer).data() + offset, bytes.data(), bytes.size());
@@ -61,25 +82,48 @@ class CpuDevice : public Device {
     if (!bytes.empty()) std::memcpy(bytes.data(), static_cast<const CpuBuffer&>(buffer).data() + offset, bytes.size());
   }
 
+  std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) override {
+    std::vector<std::byte> out(static_cast<std::size_t>(bytes));
+    read(buffer, offset, out);
+    return std::make_unique<CpuPending>(std::move(out));
+  }
+
   std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels) override {
     return std::make_unique<CpuLoaded>(kernels);
   }
 
-  void submit(const Loaded& loaded, const Spaces& spaces) override {
+  bool immediate() const override { return true; }
+  void wait() override {}
+
+  void submit(Loaded& loaded, const Spaces& spaces) override {
     cpu::Memory memory;
     for (std::size_t i = 0; i < spaces.size(); ++i)
       memory.space[i] = spaces[i] ? static_cast<CpuBuffer*>(spaces[i])->data() : nullptr;
-    const auto& own = static_cast<const CpuLoaded&>(loaded);
-    for (const auto& compiled : own.compiled) {
+    auto& own = static_cast<CpuLoaded&>(loaded);
+    own.failure.reset();
+    own.times.clear();
+    for (std::size_t i = 0; i < own.compiled.size(); ++i) {
       try {
-        compiled->run(memory, pool_);
+        const auto start = std::chrono::steady_clock::now();
+        own.compiled[i]->run(memory, pool_);
+        const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+        if (profiling_) own.times.push_back({own.names[i], took.count()});
       } catch (const cpu::IndexError& e) {
-        throw IndexFailure{e.node, e.value, e.extent};
+        own.failure = IndexFailure{e.node, e.value, e.extent};
+        return;
       }
     }
   }
 
+  void profile(bool on) override { profiling_ = on; }
+  std::vector<Time> take_times(Loaded& loaded) override { return static_cast<CpuLoaded&>(loaded).times; }
+
+  std::optional<IndexFailure> take_failure(Loaded& loaded) override {
+    return std::exchange(static_cast<CpuLoaded&>(loaded).failure, std::nullopt);
+  }
+
  private:
+  bool profiling_ = false;
   cpu::Pool pool_;
 };
 

@@ -1,0 +1,188 @@
+// Adapters are requested, not listed: the C interface hands out the best one for a wish. The wishes
+// here find a fast and a saving GPU and a fallback; of two equal cards only the first is found.
+#include "runtime/webgpu/adapters.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "runtime/webgpu/vulkan_native.h"
+#include "support/fail.h"
+
+namespace tensorgrad::webgpu {
+
+namespace {
+
+struct Found {
+  Handle<api::AdapterImpl> adapter;
+  AdapterInfo info;
+};
+
+const char* backend_name(api::BackendType type) {
+  switch (type) {
+    case api::BackendType::webgpu:
+      return "webgpu";
+    case api::BackendType::d3d11:
+      return "d3d11";
+    case api::BackendType::d3d12:
+      return "d3d12";
+    case api::BackendType::metal:
+      return "metal";
+    case api::BackendType::vulkan:
+      return "vulkan";
+    case api::BackendType::opengl:
+      return "opengl";
+    case api::BackendType::opengles:
+      return "opengles";
+    default:
+      return "null";
+  }
+}
+
+const char* type_name(api::AdapterType type) {
+  switch (type) {
+    case api::AdapterType::discrete:
+      return "discrete";
+    case api::AdapterType::integrated:
+      return "integrated";
+    case api::AdapterType::cpu:
+      return "software";
+    default:
+      return "unknown";
+  }
+}
+
+Handle<api::AdapterImpl> request(const Library& library, api::RequestAdapterOptions wish) {
+  api::Adapter adapter = nullptr;
+  api::CallbackInfo<api::RequestAdapterCallback> done;
+  done.callback = [](api::Status status, api::Adapter given, api::StringView, void* result, void*) {
+    if (status == api::Status::success) *static_cast<api::Adapter*>(result) = given;
+  };
+  done.userdata1 = &adapter;
+  api::FutureWaitInfo wait{library.call.InstanceRequestAdapter(instance(library), &wish, done)};
+  library.call.InstanceWaitAny(instance(library), 1, &wait, 0);  // is done at once
+  return {adapter, library.call.AdapterRelease};
+}
+
+std::vector<Found> find(const Library& library) {
+  std::vector<Found> found;
+  const Vulkan vulkan;
+  if (vulkan.state() != Vulkan::State::ready) return found;
+  api::RequestAdapterOptions fast, saving, fallback;
+  fast.power_preference = api::PowerPreference::high_performance;
+  saving.power_preference = api::PowerPreference::low_power;
+  fallback.force_fallback_adapter = 1;
+  for (const api::RequestAdapterOptions& wish : {fast, saving, fallback}) {
+    Found one{request(library, wish), {}};
+    if (!one.adapter) continue;
+    one.info = describe(library, one.adapter.get());
+    // Dawn's null backend accepts everything and computes nothing.
+    if (one.info.backend == "null") continue;
+    const bool known = std::any_of(found.begin(), found.end(), [&](const Found& other) {
+      return other.info.name == one.info.name && other.info.backend == one.info.backend;
+    });
+    if (!known) found.push_back(std::move(one));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return a.info.software < b.info.software;
+  });
+  return found;
+}
+
+}  // namespace
+
+api::Instance instance(const Library& library) {
+  static std::mutex mutex;
+  static api::Instance made = nullptr;
+  std::lock_guard lock(mutex);
+  if (!made) {
+    api::DawnInstanceDescriptor quiet;
+    quiet.logging_callback = [](std::uint32_t, api::StringView, void*, void*) {};
+    api::InstanceDescriptor descriptor;
+    descriptor.next = reinterpret_cast<const api::Chained*>(&quiet);
+    descriptor.timed_wait_any_enable = 1;
+    descriptor.timed_wait_any_max_count = 64;
+    made = library.call.CreateInstance(&descriptor);
+    if (!made) throw DeviceError(fmt::format("webgpu: {} made no instance", library.path));
+  }
+  return made;
+}
+
+Limits limits_from(const api::Limits& from) {
+  Limits limits;
+  limits.buffer_bytes = from.max_buffer_size;
+  limits.binding_bytes = from.max_storage_buffer_binding_size;
+  limits.uniform_bytes = from.max_uniform_buffer_binding_size;
+  limits.binding_alignment =
+      std::max(from.min_storage_buffer_offset_alignment, from.min_uniform_buffer_offset_alignment);
+  limits.storage_buffers = from.max_storage_buffers_per_stage;
+  limits.workgroup_bytes = from.max_compute_workgroup_storage_size;
+  limits.workgroup_invocations = from.max_compute_invocations_per_workgroup;
+  limits.workgroup_size[0] = from.max_compute_workgroup_size_x;
+  limits.workgroup_size[1] = from.max_compute_workgroup_size_y;
+  limits.workgroup_size[2] = from.max_compute_workgroup_size_z;
+  limits.workgroups = from.max_compute_workgroups_per_dimension;
+  return limits;
+}
+
+AdapterInfo describe(const Library& library, api::Adapter adapter) {
+  const api::Functions& call = library.call;
+  AdapterInfo info;
+  api::AdapterInfo said;
+  call.AdapterGetInfo(adapter, &said);
+  info.name = said.device.view();
+  info.vendor = said.vendor.view();
+  info.driver = said.description.view();
+  info.backend = backend_name(said.backend_type);
+  info.type = type_name(said.adapter_type);
+  info.subgroup_min = said.subgroup_min_size;
+  info.subgroup_max = said.subgroup_max_size;
+  call.AdapterInfoFreeMembers(said);
+  // OpenGL drivers do not tell their type.
+  info.software = info.type == "software" || info.name.find("llvmpipe") != std::string::npos ||
+                  info.name.find("SwiftShader") != std::string::npos;
+  if (info.software) info.type = "software";
+  info.subgroups = call.AdapterHasFeature(adapter, api::FeatureName::subgroups);
+  if (!info.subgroups) info.subgroup_min = info.subgroup_max = 0;
+  info.timestamps = call.AdapterHasFeature(adapter, api::FeatureName::timestamp_query);
+  info.shader_f16 = call.AdapterHasFeature(adapter, api::FeatureName::shader_f16);
+  api::Limits limits{};
+  call.AdapterGetLimits(adapter, &limits);
+  info.limits = limits_from(limits);
+  return info;
+}
+
+std::vector<AdapterInfo> adapters() {
+  std::vector<AdapterInfo> infos;
+  for (Found& found : find(library())) infos.push_back(std::move(found.info));
+  return infos;
+}
+
+Handle<api::AdapterImpl> adapter_at(const Library& library, std::size_t index) {
+  std::vector<Found> found = find(library);
+  if (index >= found.size()) return {nullptr, library.call.AdapterRelease};
+  return std::move(found[index].adapter);
+}
+
+std::optional<std::size_t> first_hardware() {
+  try {
+    const auto found = adapters();
+    for (std::size_t i = 0; i < found.size(); ++i)
+      if (!found[i].software) return i;
+  } catch (const DeviceError&) {  // no library: no GPU
+  }
+  return {};
+}
+
+std::string why_no_adapter() {
+  if (Vulkan().state() == Vulkan::State::no_loader) {
+    return "the Vulkan loader libvulkan.so.1 is missing\n"
+           "  hint: run ./tg webgpu in tensorgrad's source tree, or: sudo apt-get install "
+           "libvulkan1";
+  }
+  return "no GPU has a driver that WebGPU can use\n"
+         "  hint: install the Vulkan driver of the GPU's vendor; or, to try things out without a "
+         "GPU: "
+         "./tg webgpu --software";
+}
+
+}  // namespace tensorgrad::webgpu

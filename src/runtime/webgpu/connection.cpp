@@ -1,0 +1,262 @@
+#include "runtime/webgpu/connection.h"
+
+#include <algorithm>
+#include <sstream>
+#include <thread>
+
+#include "support/fail.h"
+
+namespace tensorgrad::webgpu {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Reports outlive the Connection: the loss of the device is reported once, at its very end at the
+// latest, and that call gives this reference back.
+using SharedReports = std::shared_ptr<Reports>;
+
+// What the library says, without the places in its own sources and the empty lines.
+std::string tidy(std::string_view message) {
+  std::istringstream lines{std::string(message)};
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.starts_with("    at ")) continue;
+    out += (out.empty() ? "" : "\n") + line;
+  }
+  return out.empty() ? "no reason given" : out;
+}
+
+void on_lost(const api::Device*, api::LostReason, api::StringView message, void* reports, void*) {
+  auto* shared = static_cast<SharedReports*>(reports);
+  (*shared)->lost(tidy(message.view()));
+  delete shared;
+}
+
+void on_error(const api::Device*, api::ErrorType type, api::StringView message, void* reports,
+              void*) {
+  static_cast<Reports*>(reports)->error(type, tidy(message.view()));
+}
+
+std::vector<const char*> c_strings(const std::vector<std::string>& strings) {
+  std::vector<const char*> pointers;
+  for (const std::string& text : strings) pointers.push_back(text.c_str());
+  return pointers;
+}
+
+}  // namespace
+
+void Reports::error(api::ErrorType type, std::string_view message) {
+  std::lock_guard lock(mutex_);
+  if (!error_.empty()) return;  // later ones are mostly consequences of the first
+  const char* kind = type == api::ErrorType::out_of_memory ? "out of memory"
+                     : type == api::ErrorType::validation  ? "a command was refused"
+                                                           : "the driver failed";
+  error_ = fmt::format("{}: {}", kind, message);
+  any_ = true;
+}
+
+void Reports::lost(std::string_view message) {
+  std::lock_guard lock(mutex_);
+  if (lost_.empty()) lost_ = message;
+  any_ = true;
+}
+
+void Reports::raise() {
+  if (!any_) return;
+  std::lock_guard lock(mutex_);
+  if (!lost_.empty())
+    throw DeviceError(fmt::format(
+        "webgpu: the device was lost: {}\n  hint: open it again and go on from the last checkpoint",
+        lost_));
+  any_ = false;
+  throw DeviceError("webgpu: " + std::exchange(error_, {}));
+}
+
+Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
+                       const GpuOptions& wanted)
+    : call(library.call),
+      options(wanted),
+      info(describe(library, adapter.get())),
+      instance_(instance(library), call.InstanceRelease),
+      device_(nullptr, call.DeviceRelease),
+      queue_(nullptr, call.QueueRelease),
+      reports_(std::make_shared<Reports>()) {
+  call.InstanceAddRef(instance_.get());
+  std::vector<api::FeatureName> features;
+  if (info.timestamps) features.push_back(api::FeatureName::timestamp_query);
+  if (info.subgroups) features.push_back(api::FeatureName::subgroups);
+  if (info.shader_f16) features.push_back(api::FeatureName::shader_f16);
+  api::Limits limits{};
+  call.AdapterGetLimits(adapter.get(), &limits);
+  limits.next = nullptr;
+
+  std::vector<std::string> disable = options.disable;
+  disable.push_back("timestamp_quantization");  // to 0.1 ms, as a browser needs it
+  const auto enabled = c_strings(options.enable), disabled = c_strings(disable);
+  api::DawnToggles toggles;
+  toggles.enabled_count = enabled.size();
+  toggles.enabled = enabled.data();
+  toggles.disabled_count = disabled.size();
+  toggles.disabled = disabled.data();
+
+  api::DeviceDescriptor descriptor;
+  descriptor.next = &toggles.chain;
+  descriptor.required_feature_count = features.size();
+  descriptor.required_features = features.data();
+  descriptor.required_limits = &limits;
+  descriptor.device_lost.mode = api::CallbackMode::allow_spontaneous;
+  descriptor.device_lost.callback = on_lost;
+  descriptor.device_lost.userdata1 = new SharedReports(reports_);
+  descriptor.uncaptured_error.callback = on_error;
+  descriptor.uncaptured_error.userdata1 = reports_.get();
+
+  struct Answer {
+    api::Device device = nullptr;
+    std::string message = "no answer";
+  } answer;
+  api::CallbackInfo<api::RequestDeviceCallback> done;
+  done.callback = [](api::Status, api::Device device, api::StringView message, void* result,
+                     void*) {
+    *static_cast<Answer*>(result) = {device, std::string(message.view())};
+  };
+  done.userdata1 = &answer;
+  api::FutureWaitInfo wait_info{call.AdapterRequestDevice(adapter.get(), &descriptor, done)};
+  call.InstanceWaitAny(instance_.get(), 1, &wait_info, 0);  // is done at once
+  if (!answer.device)
+    throw DeviceError(fmt::format("webgpu: cannot open {}: {}", info.name, answer.message));
+  device_.reset(answer.device);
+  queue_.reset(call.DeviceGetQueue(device()));
+  describe_device();
+}
+
+Connection::Connection(const Library& library, api::Device adopted, const GpuOptions& wanted)
+    : call(library.call),
+      options(wanted),
+      instance_(nullptr, call.InstanceRelease),
+      device_(adopted, call.DeviceRelease),
+      queue_(nullptr, call.QueueRelease),
+      reports_(std::make_shared<Reports>()),
+      adopted_(true) {
+  call.DeviceAddRef(adopted);
+  const Handle<api::AdapterImpl> adapter(call.DeviceGetAdapter(adopted), call.AdapterRelease);
+  info = describe(library, adapter.get());
+  instance_.reset(call.AdapterGetInstance(adapter.get()));
+  queue_.reset(call.DeviceGetQueue(adopted));
+  lost_ = call.DeviceGetLostFuture(adopted);
+  describe_device();
+}
+
+Connection::~Connection() {
+  if (!adopted_ && device_) call.DeviceDestroy(device());
+}
+
+void Connection::describe_device() {
+  api::Limits limits{};
+  call.DeviceGetLimits(device(), &limits);
+  info.limits = limits_from(limits);
+  const auto has = [&](api::FeatureName name) {
+    return call.DeviceHasFeature(device(), name) != 0;
+  };
+  info.timestamps = has(api::FeatureName::timestamp_query);
+  info.shader_f16 = has(api::FeatureName::shader_f16);
+  info.subgroups = has(api::FeatureName::subgroups);
+  if (!info.subgroups) info.subgroup_min = info.subgroup_max = 0;
+}
+
+void Connection::check() { reports_->raise(); }
+
+void Connection::watch() {
+  // The callbacks of an adopted device are its maker's.
+  if (adopted_ && done(lost_)) reports_->lost("its owner knows why");
+  check();
+}
+
+bool Connection::done(api::Future future) {
+  api::FutureWaitInfo info_of{future};
+  return call.InstanceWaitAny(instance_.get(), 1, &info_of, 0) == api::WaitStatus::success &&
+         info_of.completed;
+}
+
+void Connection::wait(api::Future future, const char* what) {
+  // A slice is how late the loss of the device may be noticed.
+  const std::chrono::nanoseconds patience = options.patience,
+                                 slice = std::chrono::milliseconds(200);
+  const auto slice_ns = static_cast<std::uint64_t>(std::min(patience, slice).count());
+  const auto end = Clock::now() + patience;
+  for (;;) {
+    api::FutureWaitInfo info_of{future};
+    const auto status =
+        call.InstanceWaitAny(instance_.get(), 1, &info_of, timed_waits_ ? slice_ns : 0);
+    if (info_of.completed) return;
+    watch();
+    // The maker of an adopted device need not have asked for waits with a time limit.
+    if (status != api::WaitStatus::success && status != api::WaitStatus::timed_out)
+      timed_waits_ = false;
+    if (!timed_waits_) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (Clock::now() > end)
+      throw DeviceError(fmt::format("webgpu: the device hangs: {} took longer than {} s", what,
+                                    options.patience.count()));
+  }
+}
+
+void Connection::begin_scope(api::ErrorFilter filter) {
+  call.DevicePushErrorScope(device(), filter);
+}
+
+std::string Connection::end_scope() {
+  std::string message;
+  api::CallbackInfo<api::PopErrorScopeCallback> popped;
+  popped.callback = [](api::Status, api::ErrorType type, api::StringView text, void* result,
+                       void*) {
+    if (type == api::ErrorType::none) return;
+    *static_cast<std::string*>(result) = tidy(text.view());
+  };
+  popped.userdata1 = &message;
+  wait(call.DevicePopErrorScope(device(), popped), "what it says to a new object");
+  return message;
+}
+
+Handle<api::BufferImpl> Connection::make_buffer(std::uint64_t bytes, std::uint64_t usage,
+                                                std::string_view what) {
+  api::DawnFakeBufferOom fault;
+  fault.at_device = 1;
+  api::BufferDescriptor descriptor;
+  if (std::exchange(buffer_fault_, false)) descriptor.next = &fault.chain;
+  descriptor.label = what;
+  descriptor.usage = usage;
+  descriptor.size = std::max<std::uint64_t>(16, (bytes + 3) / 4 * 4);
+  begin_scope(api::ErrorFilter::out_of_memory);
+  Handle<api::BufferImpl> buffer(call.DeviceCreateBuffer(device(), &descriptor),
+                                 call.BufferRelease);
+  if (const std::string message = end_scope(); !message.empty()) {
+    throw DeviceError(
+        fmt::format("webgpu: out of memory: {:.1f} MiB for {} on {}\n  the driver: {}",
+                    static_cast<double>(bytes) / (1 << 20), what, info.name, message));
+  }
+  check();
+  return buffer;
+}
+
+void Connection::inject(Fault fault) {
+  using api::ErrorType;
+  const auto error = [&](ErrorType type) {
+    call.DeviceInjectError(device(), type, std::string_view("injected"));
+  };
+  switch (fault) {
+    case Fault::lost:
+      call.DeviceForceLoss(device(), api::LostReason::unknown, std::string_view("injected"));
+      break;
+    case Fault::validation:
+      error(ErrorType::validation);
+      break;
+    case Fault::out_of_memory:
+      error(ErrorType::out_of_memory);
+      break;
+    case Fault::buffer_memory:
+      buffer_fault_ = true;
+      break;
+  }
+}
+
+}  // namespace tensorgrad::webgpu

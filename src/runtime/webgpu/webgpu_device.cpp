@@ -1,0 +1,254 @@
+#include "runtime/webgpu/webgpu_device.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "codegen/wgsl/shader.h"
+#include "runtime/webgpu/gpu.h"
+#include "support/fail.h"
+
+namespace tensorgrad::runtime {
+
+namespace {
+
+using wgsl::Region;
+
+constexpr std::int64_t kFaults = 2;  // elements: node + 1, id
+// Runs are handed over together while the device has work: a submit costs as much as twenty dispatches.
+constexpr std::int64_t kDispatchesTogether = 256;
+
+class GpuBuffer : public Buffer {
+ public:
+  GpuBuffer(std::shared_ptr<webgpu::Buffer> buffer, std::uint64_t serial) : buffer_(std::move(buffer)), serial_(serial) {}
+  const webgpu::Buffer& get() const { return *buffer_; }
+  std::uint64_t serial() const { return serial_; }  // never given twice, as addresses are
+
+ private:
+  std::shared_ptr<webgpu::Buffer> buffer_;
+  std::uint64_t serial_;
+};
+
+// One dispatch of a program.
+struct Dispatch {
+  wgsl::Shader shader;
+  std::shared_ptr<const webgpu::Pipeline> pipeline;
+  std::shared_ptr<const webgpu::BindGroup> buffers;
+};
+
+class GpuLoaded : public Loaded {
+ public:
+  std::int64_t dispatches() const override { return static_cast<std::int64_t>(list.size()); }
+  std::int64_t passes() const override { return list.empty() ? 0 : 1; }
+  std::int64_t submits() const override { return list.empty() ? 0 : 1; }
+  std::string text() const override {
+    std::string out;
+    for (const Dispatch& d : list)
+      out += fmt::format("// {} x {} workgroups\n{}\n", d.shader.workgroups[0], d.shader.workgroups[1], d.shader.wgsl);
+    return out;
+  }
+
+  std::vector<Dispatch> list;
+  std::shared_ptr<webgpu::Buffer> scratch, faults;
+  bool checks = false, is_bound = false;
+  std::map<ir::NodeId, std::int64_t> extents;  // of nodes that check ids
+  std::array<std::uint64_t, ir::kSpaces> bound{};  // serials of the buffers that the bind groups were made for
+};
+
+class GpuPending : public Pending {
+ public:
+  GpuPending(std::shared_ptr<webgpu::PendingRead> read, std::shared_ptr<std::recursive_mutex> mutex)
+      : read_(std::move(read)), mutex_(std::move(mutex)) {}
+  bool ready() override {
+    std::lock_guard lock(*mutex_);
+    return read_->ready();
+  }
+  std::span<const std::byte> wait() override {
+    std::lock_guard lock(*mutex_);
+    return read_->wait();
+  }
+
+ private:
+  std::shared_ptr<webgpu::PendingRead> read_;
+  std::shared_ptr<std::recursive_mutex> mutex_;
+};
+
+class WebGpuDevice : public Device {
+ public:
+  WebGpuDevice(std::size_t adapter, std::string name) : name_(std::move(name)), gpu_(webgpu::Gpu::open(adapter, options())) {}
+
+  std::string name() const override { return name_; }
+  int threads() const override { return 0; }
+  bool immediate() const override { return false; }
+
+  std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
+    std::lock_guard lock(*mutex_);
+    // Shaders may see memory as quads.
+    const std::int64_t rounded = std::max<std::int64_t>((elements + 3) / 4 * 4, 4);
+    gpu_->check_binding(4 * static_cast<std::uint64_t>(rounded), what);
+    return std::make_unique<GpuBuffer>(gpu_->buffer(4 * static_cast<std::uint64_t>(rounded), what), ++buffers_);
+  }
+
+  void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
+    std::lock_guard lock(*mutex_);
+    if (!bytes.empty()) gpu_->write(get(buffer), 4 * static_cast<std::uint64_t>(offset), bytes);
+  }
+
+  void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) override {
+    std::lock_guard lock(*mutex_);
+    if (!bytes.empty()) gpu_->read(get(buffer), 4 * static_cast<std::uint64_t>(offset), bytes);
+  }
+
+  std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) override {
+    std::lock_guard lock(*mutex_);
+    return std::make_unique<GpuPending>(
+        gpu_->read_later(get(buffer), 4 * static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(bytes)), mutex_);
+  }
+
+  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels) override {
+    std::lock_guard lock(*mutex_);
+    auto out = std::make_unique<GpuLoaded>();
+    for (const ir::Kernel& kernel : kernels) {
+      out->checks = out->checks || wgsl::checks_ids(kernel);
+      note_extents(kernel, out->extents);
+    }
+    std::int64_t scratch = 0;
+    std::vector<webgpu::PipelineSpec> specs;
+    for (const ir::Kernel& kernel : kernels)
+      for (wgsl::Shader& shader : wgsl::emit(kernel, target(), out->checks)) {
+        webgpu::PipelineSpec spec{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
+        for (const wgsl::Binding& b : shader.bindings)
+          spec.accesses.push_back(b.writable ? webgpu::Access::write : webgpu::Access::read);
+        specs.push_back(std::move(spec));
+        scratch = std::max(scratch, shader.scratch_elements);
+        out->list.push_back({std::move(shader), nullptr, nullptr});
+      }
+    const auto pipelines = gpu_->pipelines(specs);
+    for (std::size_t i = 0; i < out->list.size(); ++i) out->list[i].pipeline = pipelines[i];
+    const auto buffer = [&](std::int64_t elements, const char* what) {
+      return gpu_->buffer(4 * static_cast<std::uint64_t>((elements + 3) / 4 * 4), what);
+    };
+    if (scratch) out->scratch = buffer(scratch, "partial results");
+    out->faults = buffer(4, "faults");
+    return out;
+  }
+
+  void submit(Loaded& loaded, const Spaces& spaces) override {
+    std::lock_guard lock(*mutex_);
+    auto& own = static_cast<GpuLoaded&>(loaded);
+    if (serials(spaces) != own.bound || !own.is_bound) bind(own, spaces);
+    for (const Dispatch& d : own.list)
+      gpu_->dispatch(*d.pipeline, *d.buffers, d.shader.workgroups[0], d.shader.workgroups[1], d.shader.workgroups[2]);
+    recorded_ += own.dispatches();
+    if (recorded_ >= kDispatchesTogether || gpu_->idle()) {
+      gpu_->submit();
+      recorded_ = 0;
+    }
+  }
+
+  void wait() override {
+    std::lock_guard lock(*mutex_);
+    gpu_->wait();
+    recorded_ = 0;
+  }
+
+  void profile(bool on) override {
+    std::lock_guard lock(*mutex_);
+    if (on && !gpu_->info().timestamps) throw DeviceError(fmt::format("profile: {} cannot time its kernels", gpu_->info().name));
+    gpu_->profile(on);
+  }
+
+  std::vector<Time> take_times(Loaded& loaded) override {
+    std::lock_guard lock(*mutex_);
+    const auto& own = static_cast<GpuLoaded&>(loaded);
+    gpu_->submit();
+    recorded_ = 0;
+    const auto times = gpu_->take_times();
+    std::vector<Time> out;
+    for (std::size_t i = 0; i < own.list.size() && i < times.size(); ++i)
+      out.push_back({own.list[i].shader.name, static_cast<double>(times[i].end_ns - times[i].begin_ns) / 1000});
+    return out;
+  }
+
+  std::optional<IndexFailure> take_failure(Loaded& loaded) override {
+    std::lock_guard lock(*mutex_);
+    auto& own = static_cast<GpuLoaded&>(loaded);
+    if (!own.checks) return {};
+    std::int32_t noted[kFaults] = {};
+    gpu_->read(*own.faults, 0, std::as_writable_bytes(std::span(noted)));
+    if (noted[0] == 0) return {};
+    const std::int32_t none[kFaults] = {};
+    gpu_->write(*own.faults, 0, std::as_bytes(std::span(none)));
+    const auto extent = own.extents.find(noted[0] - 1);
+    return IndexFailure{noted[0] - 1, noted[1], extent == own.extents.end() ? 0 : extent->second};
+  }
+
+ private:
+  // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a matrix product.
+  static webgpu::GpuOptions options() {
+    webgpu::GpuOptions out;
+    out.enable = {"disable_robustness"};
+    return out;
+  }
+
+  static const webgpu::Buffer& get(const Buffer& buffer) { return static_cast<const GpuBuffer&>(buffer).get(); }
+
+  wgsl::Target target() const {
+    const webgpu::Limits& limits = gpu_->limits();
+    return {.invocations = std::min<std::int64_t>(256, limits.workgroup_invocations),
+            .workgroup_bytes = limits.workgroup_bytes,
+            .workgroups = limits.workgroups};
+  }
+
+  static void note_extents(const ir::Kernel& kernel, std::map<ir::NodeId, std::int64_t>& extents) {
+    const auto note = [&](const ir::ScalarProgram& program) {
+      for (const ir::Instr& in : program.code)
+        if (in.op == ir::ScalarOp::gather || in.op == ir::ScalarOp::check_index) extents[in.node] = in.extent;
+    };
+    note(kernel.program);
+    note(kernel.a);
+    for (const ir::MatmulPart& part : kernel.parts) note(part.b), note(part.epilogue);
+    const bool scatters = kernel.kind == ir::Kernel::Kind::segment_sum || kernel.kind == ir::Kernel::Kind::scatter_add;
+    if (scatters && !kernel.stores.empty()) extents[kernel.stores[0].node] = kernel.extent;
+  }
+
+  void bind(GpuLoaded& own, const Spaces& spaces) {
+    for (Dispatch& d : own.list) {
+      std::vector<webgpu::Binding> bindings;
+      for (const wgsl::Binding& b : d.shader.bindings) {
+        switch (b.region) {
+          case Region::scratch: bindings.push_back({own.scratch.get()}); break;
+          case Region::faults: bindings.push_back({own.faults.get()}); break;
+          default: {
+            const Buffer* buffer = spaces[static_cast<std::size_t>(b.region)];
+            if (!buffer) internal_error("{} binds {}, which has no memory", d.shader.name, wgsl::name(b.region));
+            bindings.push_back({&get(*buffer)});
+          }
+        }
+      }
+      d.buffers = gpu_->bind(*d.pipeline, bindings);
+    }
+    own.bound = serials(spaces);
+    own.is_bound = true;
+  }
+
+  static std::array<std::uint64_t, ir::kSpaces> serials(const Spaces& spaces) {
+    std::array<std::uint64_t, ir::kSpaces> out{};
+    for (std::size_t i = 0; i < spaces.size(); ++i) out[i] = spaces[i] ? static_cast<const GpuBuffer*>(spaces[i])->serial() : 0;
+    return out;
+  }
+
+  std::string name_;
+  std::shared_ptr<std::recursive_mutex> mutex_ = std::make_shared<std::recursive_mutex>();
+  std::unique_ptr<webgpu::Gpu> gpu_;
+  std::int64_t recorded_ = 0;  // dispatches since the last submit
+  std::uint64_t buffers_ = 0;  // made so far
+};
+
+}  // namespace
+
+std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name) {
+  return std::make_shared<WebGpuDevice>(adapter, std::move(name));
+}
+
+}  // namespace tensorgrad::runtime

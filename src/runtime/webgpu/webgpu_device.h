@@ -1,0 +1,14 @@
+// A GPU as a device: kernels become shaders, a run becomes a list of dispatches.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/device.h"
+
+namespace tensorgrad::runtime {
+
+// The adapter with this place in webgpu::adapters(). `name` is what the device calls itself.
+std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name);
+
+}  // namespace tensorgrad::runtime

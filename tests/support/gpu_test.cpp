@@ -1,0 +1,28 @@
+#include "tests/support/gpu_test.h"
+
+#include <cstdlib>
+
+#include "runtime/webgpu/adapters.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad {
+
+std::string no_adapter() {
+  static const std::string why = []() -> std::string {
+    try {
+      return webgpu::adapters().empty() ? webgpu::why_no_adapter() : "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }();
+  return why;
+}
+
+void GpuTest::SetUp() {
+  if (no_adapter().empty()) return;
+  const char* ci = std::getenv("CI");
+  if (ci && (std::string(ci) == "true" || std::string(ci) == "1")) FAIL() << no_adapter();
+  GTEST_SKIP() << no_adapter();
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,87 @@
+// `tg devices`: what is there, and what to do about what is not.
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "tests/support/gpu_test.h"
+#include "tests/support/run_tool.h"
+
+namespace tensorgrad {
+namespace {
+
+constexpr const char* kKeys =
+    "name description available chosen_by_auto problem backend software max_buffer_bytes "
+    "max_binding_bytes "
+    "subgroups timestamps";
+
+TEST(ToolDevices, ListsTheCpuFirst) {
+  const ToolRun run = run_tool("devices --json");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "");
+  const auto lines = json_lines(run);
+  ASSERT_GE(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["name"], "cpu");
+  EXPECT_EQ(lines.back()["name"], "webgpu");
+  int automatic = 0;
+  for (const auto& line : lines) {
+    EXPECT_EQ(keys(line), kKeys);
+    EXPECT_EQ(line["available"], line["problem"] == "");
+    if (line["chosen_by_auto"]) {
+      ++automatic;
+      EXPECT_FALSE(line["software"]) << line;
+    }
+  }
+  EXPECT_EQ(automatic, 1);
+  expect_starts_with(run_tool("devices").out, "cpu       the CPU, ");
+}
+
+TEST(ToolDevices, ALibraryThatIsNotThereIsNamedWithTheRepair) {
+  const ToolRun run = run_tool("devices", "env TG_WEBGPU_LIBRARY=/nowhere/dawn.so");
+  EXPECT_EQ(run.exit_code, 0);
+  expect_contains(run.out,
+                  "webgpu    a GPU, through WebGPU   (not available)\n"
+                  "          cannot load the library: /nowhere/dawn.so: ");
+  EXPECT_EQ(run.err, "");
+}
+
+TEST(ToolDevices, ALibraryThatIsAnotherIsNamedWithTheRepair) {
+  const ToolRun run = run_tool("devices", "env TG_WEBGPU_LIBRARY=libm.so.6");
+  expect_contains(run.out,
+                  "          libm.so.6 is not the library that is needed, or too old: it has no "
+                  "wgpuCreateInstance\n"
+                  "            hint: Dawn of spring 2025 is expected; ./tg webgpu gets it\n");
+  EXPECT_EQ(run.err, "");
+}
+
+TEST(ToolDevices, AUserOfWebgpuIsToldTheSame) {
+  const ToolRun run = run_tool("train sin --device webgpu:99");
+  EXPECT_EQ(run.exit_code, 1);
+  expect_starts_with(run.err, "tg: device: 'webgpu:99' cannot run programs yet\n  hint: 'cpu'\n");
+}
+
+using GpuToolDevices = GpuTest;
+
+TEST_F(GpuToolDevices, AreListedInUnderASecond) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto lines = json_lines(run_tool("devices --json"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  ASSERT_GE(lines.size(), 3u);
+  EXPECT_EQ(lines[1]["name"], "webgpu:0");
+  EXPECT_EQ(lines[1]["available"], true);
+  EXPECT_NE(lines[1]["backend"], "");
+  EXPECT_GE(lines[1]["max_buffer_bytes"], 256 << 20);
+  EXPECT_GE(lines[1]["max_binding_bytes"], 128 << 20);
+}
+
+TEST_F(GpuToolDevices, WithoutADriverTheRepairIsNamed) {
+  const ToolRun run = run_tool("devices", "env VK_DRIVER_FILES=/nowhere VK_ICD_FILENAMES=/nowhere");
+  expect_contains(run.out,
+                  "          no GPU has a driver that WebGPU can use\n"
+                  "            hint: install the Vulkan driver of the GPU's vendor; or, to try "
+                  "things out without a GPU: "
+                  "./tg webgpu --software\n");
+  EXPECT_EQ(run.err, "");
+}
+
+}  // namespace
+}  // namespace tensorgrad

@@ -1,0 +1,69 @@
+// One open GPU for the tests that do not break it, and small kernels to run on it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/webgpu/gpu.h"
+#include "tensorgrad/error.h"
+#include "tests/support/gpu_test.h"
+
+namespace tensorgrad::webgpu {
+
+inline Gpu& shared_gpu() {
+  static const std::unique_ptr<Gpu> gpu = Gpu::open();
+  return *gpu;
+}
+
+// y[i] = a * x[i] + b, 64 elements to a workgroup.
+inline PipelineSpec line_kernel(const std::string& name, const std::string& a,
+                                const std::string& b) {
+  return {.name = name,
+          .wgsl =
+              "@group(0) @binding(0) var<storage, read> x: array<f32>;\n"
+              "@group(0) @binding(1) var<storage, read_write> y: array<f32>;\n"
+              "@compute @workgroup_size(64)\n"
+              "fn main(@builtin(global_invocation_id) id: vec3u) {\n"
+              "  if (id.x < arrayLength(&y)) { y[id.x] = " +
+              a + " * x[id.x] + " + b +
+              "; }\n"
+              "}\n",
+          .accesses = {Access::read, Access::write}};
+}
+
+inline std::span<const std::byte> bytes_of(const std::vector<float>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+inline std::vector<float> floats_of(std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+inline std::vector<float> read_floats(Gpu& gpu, const Buffer& buffer) {
+  std::vector<float> values(buffer.bytes() / sizeof(float));
+  gpu.read(buffer, 0, std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+// The text of the DeviceError that the call ends in.
+inline std::string device_error(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const DeviceError& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "an error of another kind: " << error.what();
+    return "";
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+}  // namespace tensorgrad::webgpu

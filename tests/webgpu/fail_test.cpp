@@ -1,0 +1,233 @@
+// What a GPU says when something is wrong, with faults injected where they cannot be caused.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "tests/support/run_tool.h"
+#include "tests/webgpu/common.h"
+
+namespace tensorgrad::webgpu {
+namespace {
+
+using GpuErrors = GpuTest;
+using GpuLost = GpuTest;
+using GpuAdopted = GpuTest;
+
+TEST(WebgpuLibrary, AnotherLibraryIsRefusedByTheMissingFunction) {
+  EXPECT_EQ(device_error([] { load_library("libm.so.6"); }),
+            "webgpu: libm.so.6 is not the library that is needed, or too old: it has no "
+            "wgpuCreateInstance\n"
+            "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it");
+}
+
+TEST(WebgpuLibrary, AMissingFileIsNamed) {
+  expect_starts_with(device_error([] { load_library("/nowhere/libwebgpu.so"); }),
+                     "webgpu: cannot load the library: /nowhere/libwebgpu.so: ");
+}
+
+TEST(WebgpuLibrary, WithoutOneTheRepairIsNamed) {
+  EXPECT_EQ(device_error([] {
+              first_of({"/nowhere/a.so", "/nowhere/b.so"});
+            }),
+            "webgpu: the library libwebgpu_wrapper.so was not found\n"
+            "  hint: run ./tg webgpu in tensorgrad's source tree, or name it in TG_WEBGPU_LIBRARY");
+  EXPECT_EQ(first_of({"/nowhere/a.so", TENSORGRAD_SOURCE_DIR}), TENSORGRAD_SOURCE_DIR);
+}
+
+TEST(WebgpuLibrary, IsLookedForBesideTheProgram) {
+  const auto places = library_places();
+  ASSERT_GE(places.size(), 2u);
+  EXPECT_TRUE(places[0].ends_with("/lib/tensorgrad/libwebgpu_wrapper.so")) << places[0];
+  EXPECT_TRUE(places[1].ends_with("/libwebgpu_wrapper.so")) << places[1];
+}
+
+TEST_F(GpuErrors, ThereIsNoSuchAdapter) {
+  EXPECT_EQ(device_error([] { Gpu::open(99); }),
+            "webgpu: there is no adapter 99\n  hint: tg devices lists them");
+}
+
+TEST_F(GpuErrors, ARefusedShaderIsShownWithTheCompilersLines) {
+  PipelineSpec spec = line_kernel("softmax_rows", "2", "wrong");
+  EXPECT_EQ(device_error([&] { shared_gpu().pipeline(spec); }),
+            "webgpu: the shader of kernel 'softmax_rows' was refused:\n"
+            "  line 5, column 57: unresolved value 'wrong'\n"
+            "       3 | @compute @workgroup_size(64)\n"
+            "       4 | fn main(@builtin(global_invocation_id) id: vec3u) {\n"
+            "  >    5 |   if (id.x < arrayLength(&y)) { y[id.x] = 2 * x[id.x] + wrong; }\n"
+            "       6 | }");
+  // And the device goes on.
+  EXPECT_TRUE(shared_gpu().pipeline(line_kernel("right", "2", "2")));
+}
+
+TEST_F(GpuErrors, ARefusedPipelineIsShownWithItsText) {
+  PipelineSpec spec = line_kernel("big", "2", "1");
+  spec.wgsl.replace(spec.wgsl.find("(64)"), 4, "(64, 1000)");
+  const PipelineSpec specs[] = {line_kernel("small", "9", "9"), spec};
+  const std::string text = device_error([&] { shared_gpu().pipelines(specs); });
+  expect_starts_with(text, "webgpu: kernel 'big' was refused: ");
+  expect_contains(text, "64000");
+  expect_contains(text, "3 | @compute @workgroup_size(64, 1000)\n");
+}
+
+TEST_F(GpuErrors, BuffersAndBindingsOverTheLimitAreNamed) {
+  const auto& info = shared_gpu().info();
+  const auto mib = [](std::uint64_t bytes) {
+    return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+  };
+  const std::uint64_t buffer = info.limits.buffer_bytes + (1 << 20),
+                      binding = info.limits.binding_bytes + (1 << 20);
+  EXPECT_EQ(device_error([&] { shared_gpu().buffer(buffer, "the arena"); }),
+            fmt::format("webgpu: the arena needs {} in one buffer, and {} allows {}", mib(buffer),
+                        info.name, mib(info.limits.buffer_bytes)));
+  EXPECT_EQ(device_error([&] { shared_gpu().check_binding(binding, "layers.0.W"); }),
+            fmt::format("webgpu: layers.0.W needs {} in one binding, and {} allows {}",
+                        mib(binding), info.name, mib(info.limits.binding_bytes)));
+  EXPECT_NO_THROW(shared_gpu().check_binding(info.limits.binding_bytes, "layers.0.W"));
+}
+
+TEST_F(GpuErrors, ABufferWithoutMemoryIsNamed) {
+  const auto gpu = Gpu::open();
+  gpu->inject(Fault::buffer_memory);
+  expect_starts_with(
+      device_error([&] { gpu->buffer(8 << 20, "the arena"); }),
+      "webgpu: out of memory: 8.0 MiB for the arena on " + gpu->info().name + "\n  the driver: ");
+  const auto arena = gpu->buffer(8 << 20, "the arena");
+  gpu->inject(Fault::buffer_memory);
+  expect_starts_with(device_error([&] { gpu->read_later(*arena, 0, 8 << 20); }),
+                     "webgpu: out of memory: 8.0 MiB for a read on ");
+}
+
+TEST_F(GpuErrors, LateReportsAreRaisedOnceByTheNextCall) {
+  const auto gpu = Gpu::open();
+  const auto buffer = gpu->buffer(4, "value");
+  gpu->inject(Fault::out_of_memory);
+  expect_starts_with(device_error([&] { gpu->write(*buffer, 0, bytes_of({1})); }),
+                     "webgpu: out of memory: injected");
+  EXPECT_NO_THROW(gpu->write(*buffer, 0, bytes_of({1})));
+  gpu->inject(Fault::validation);
+  expect_starts_with(device_error([&] { gpu->submit(); }),
+                     "webgpu: a command was refused: injected");
+  EXPECT_EQ(read_floats(*gpu, *buffer)[0], 1.0f);
+}
+
+// The bytes of a read that ended in an error have nowhere to go any more.
+TEST_F(GpuErrors, AReadThatFailedLeavesNothingBehind) {
+  const auto gpu = Gpu::open(0, {.staging_bytes = 256});
+  const auto buffer = gpu->buffer(256, "both"), other = gpu->buffer(256, "other");
+  const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+  const Binding both[] = {{buffer.get()}, {buffer.get()}};
+  gpu->dispatch(*add, *gpu->bind(*add, both), 1);
+  expect_starts_with(device_error([&] { read_floats(*gpu, *buffer); }),
+                     "webgpu: a command was refused: ");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read_floats(*gpu, *other), std::vector<float>(64));
+}
+
+// A real one: a buffer bound for reading and for writing in one dispatch.
+TEST_F(GpuErrors, ARefusedCommandIsRaised) {
+  const auto gpu = Gpu::open();
+  const auto buffer = gpu->buffer(256, "both");
+  const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+  const Binding both[] = {{buffer.get()}, {buffer.get()}};
+  gpu->dispatch(*add, *gpu->bind(*add, both), 1);
+  const std::string text = device_error([&] { gpu->submit(); });
+  expect_starts_with(text, "webgpu: a command was refused: ");
+  expect_contains(text, "both");
+}
+
+TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
+  const auto gpu = Gpu::open();
+  const auto x = gpu->buffer(256, "x"), y = gpu->buffer(256, "y");
+  const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+  const Binding xy[] = {{x.get()}, {y.get()}};
+  const auto group = gpu->bind(*add, xy);
+  const auto early = gpu->read_later(*x, 0, 4);
+  early->wait();
+  gpu->dispatch(*add, *group, 1);
+  const auto submitted = gpu->read_later(*y, 0, 4);
+  gpu->submit();
+  const auto recorded = gpu->read_later(*y, 0, 4);
+  const auto start = std::chrono::steady_clock::now();
+  gpu->inject(Fault::lost);
+  const std::string text = device_error([&] { gpu->check(); });
+  expect_starts_with(text, "webgpu: the device was lost: injected");
+  expect_contains(text, "\n  hint: open it again and go on from the last checkpoint");
+  std::vector<float> values(64);
+  EXPECT_EQ(device_error([&] { gpu->submit(); }), text);
+  EXPECT_EQ(device_error([&] { gpu->dispatch(*add, *group, 1); }), text);
+  EXPECT_EQ(device_error([&] { gpu->wait(); }), text);
+  EXPECT_EQ(device_error([&] { recorded->wait(); }), text);
+  EXPECT_EQ(device_error([&] { gpu->buffer(4, "z"); }), text);
+  EXPECT_EQ(device_error([&] { gpu->write(*x, 0, bytes_of(values)); }), text);
+  EXPECT_EQ(device_error([&] { gpu->read(*x, 0, std::as_writable_bytes(std::span(values))); }),
+            text);
+  EXPECT_EQ(device_error([&] { gpu->pipeline(line_kernel("new", "1", "1")); }), text);
+  EXPECT_EQ(device_error([&] { gpu->bind(*add, xy); }), text);
+  EXPECT_EQ(device_error([&] { gpu->profile(true); }), text);
+  EXPECT_EQ(floats_of(early->wait())[0], 0.0f) << "what was read before stays";
+  // It may have arrived in time; if not, the loss is the reason.
+  try {
+    EXPECT_EQ(floats_of(submitted->wait())[0], 1.0f);
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.what(), text);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  // Another one can be opened beside it.
+  EXPECT_EQ(read_floats(shared_gpu(), *shared_gpu().buffer(4, "w"))[0], 0.0f);
+}
+
+TEST_F(GpuLost, AWaitHasAnEnd) {
+  const auto gpu = Gpu::open(0, {.patience = std::chrono::seconds(0)});
+  EXPECT_EQ(device_error([&] { gpu->pipeline(line_kernel("patience", "0.5", "0.25")); }),
+            "webgpu: the device hangs: compiling a kernel took longer than 0 s");
+}
+
+struct Device {  // of a program that has one
+  Device() : adapter(adapter_at(library(), 0)) {
+    api::CallbackInfo<api::RequestDeviceCallback> done;
+    done.callback = [](api::Status, api::Device made, api::StringView, void* result, void*) {
+      *static_cast<api::Device*>(result) = made;
+    };
+    done.userdata1 = &device;
+    api::DeviceDescriptor descriptor;
+    api::FutureWaitInfo wait{library().call.AdapterRequestDevice(adapter.get(), &descriptor, done)};
+    library().call.InstanceWaitAny(instance(library()), 1, &wait, 0);
+  }
+  ~Device() { library().call.DeviceRelease(device); }
+  Handle<api::AdapterImpl> adapter;
+  api::Device device = nullptr;
+};
+
+TEST_F(GpuAdopted, ComputesWithTheLimitsItHasAndStaysAlive) {
+  Device own;
+  ASSERT_TRUE(own.device);
+  for (int round = 0; round < 2; ++round) {
+    const auto gpu = Gpu::adopt(own.device, library());
+    EXPECT_EQ(gpu->info().name, shared_gpu().info().name);
+    EXPECT_EQ(gpu->limits().storage_buffers, 8u);
+    EXPECT_FALSE(gpu->info().timestamps);
+    EXPECT_EQ(device_error([&] { gpu->profile(true); }),
+              "webgpu: " + gpu->info().name + " has no timestamps");
+    const auto x = gpu->buffer(256, "x"), y = gpu->buffer(256, "y");
+    const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+    const Binding xy[] = {{x.get()}, {y.get()}}, both[] = {{x.get()}, {x.get()}};
+    gpu->dispatch(*add, *gpu->bind(*add, xy), 1);
+    EXPECT_EQ(read_floats(*gpu, *y), std::vector<float>(64, 1.0f));
+    gpu->dispatch(*add, *gpu->bind(*add, both), 1);
+    expect_starts_with(device_error([&] { gpu->submit(); }), "webgpu: a command was refused: ");
+    EXPECT_EQ(read_floats(*gpu, *y), std::vector<float>(64, 1.0f));
+  }
+}
+
+TEST_F(GpuAdopted, ItsLossIsNoticed) {
+  Device own;
+  const auto gpu = Gpu::adopt(own.device, library());
+  const auto x = gpu->buffer(256, "x");
+  library().call.DeviceDestroy(own.device);
+  EXPECT_EQ(device_error([&] { read_floats(*gpu, *x); }),
+            "webgpu: the device was lost: its owner knows why\n  hint: open it again and go on "
+            "from the last checkpoint");
+}
+
+}  // namespace
+}  // namespace tensorgrad::webgpu
