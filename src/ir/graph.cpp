@@ -46,6 +46,11 @@ NodeId Graph::find(Result::Kind kind, std::string_view name) const {
 std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size());
   for (const Result& result : graph.results) live[static_cast<std::size_t>(result.node)] = true;
+  for (std::size_t id = 0; id < live.size(); ++id) {  // an update needs the leaf that it writes
+    const auto* leaf = std::get_if<LeafAttrs>(&graph.nodes[id].attrs);
+    if (leaf && graph.nodes[id].op->name != "input" && graph.find(Result::Kind::update, leaf->name) >= 0)
+      live[id] = true;
+  }
   for (std::size_t id = graph.nodes.size(); id-- > 0;) {
     if (!live[id]) continue;
     for (const NodeId input : graph.nodes[id].inputs) live[static_cast<std::size_t>(input)] = true;

@@ -39,6 +39,7 @@ bool may_overwrite(const Graph& graph, const Fused& fused, NodeId old, NodeId id
       if (passes_through(graph, node) && node != id) return false;
       if (group.kind == Group::Kind::matmul) {
         if (fused.inlined[at(node)] || fused.product[at(node)] != fused.product[at(id)] || core == Core::reduce) return false;
+        if (graph[id].op->core == Core::reduce) return false;  // made while packing, before the product is worked on
       } else if (!fused.inlined[at(node)]) {
         const bool reads_line = core != Core::reduce && fused.line[at(node)];
         if (reads_line != fused.line[at(id)]) return false;

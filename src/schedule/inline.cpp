@@ -67,15 +67,21 @@ void Fuser::evict_from_products() {
       auto& left = group(g).nodes;
       left.erase(std::find(left.begin(), left.end(), id));
       out_.product[at(id)] = -1;
-      const int own = start(id);
-      needs_.link(own, g);
-      for (const Operand& operand : operands_[at(id)])
-        each_source(operand, [&](int source) {
-          if (source >= 0) needs_.link(own, source);
-        });
-      for (const NodeId user : users[at(id)]) needs_.link(out_.group[at(user)], own);
+      start(id);
     }
   }
+  find_needs();
+}
+
+// From the start: a group that lost a node no longer needs what only that node read.
+void Fuser::find_needs() {
+  needs_ = {};
+  for (std::size_t g = 0; g < out_.groups.size(); ++g) needs_.add();
+  for (NodeId id = 0; id < graph_.size(); ++id)
+    for (const Operand& operand : operands_[at(id)])
+      each_source(operand, [&](int source) {
+        if (source >= 0) needs_.link(out_.group[at(id)], source);
+      });
 }
 
 // An elementwise group with one reader: its work is done where it is read.

@@ -48,6 +48,8 @@ bool Fuser::edges_fit(int a, int b, const Merged& m) const {
           if (!alias(operand, line_from ? m.lines : m.lines * m.length)) return false;
         } else if (!line_from || (reduces && reader == id) || !spreads_lines(operand.map, m.lines, m.length)) {
           return false;
+        } else if (m.length > kLongestRow) {  // walked once: values per line come after its elements
+          return false;
         }
       }
     }

@@ -113,10 +113,12 @@ class Spreader {
 
 schedule::Plan make_plan(const ir::Graph& graph, const EvalOptions& options) {
   schedule::Layout parameters, state, inputs;
+  if (options.parameters) parameters = *options.parameters;
   for (const ir::Node& node : graph.nodes)
-    if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
+    if (node.op->name == "parameter" && node.as<ir::LeafAttrs>().name != ir::kFlat)
+      parameters.place(node.as<ir::LeafAttrs>().name, node.type);
   for (const ir::Result& result : graph.results)  // also of a parameter that nothing reads
-    if (result.kind == ir::Result::Kind::gradient)
+    if (result.kind == ir::Result::Kind::gradient && result.name != ir::kFlat)
       parameters.place(result.name, graph[result.node].type);
   std::vector<std::string> without = options.without;
   if (options.guards) without.push_back("reuse");
@@ -128,10 +130,16 @@ schedule::Plan make_plan(const ir::Graph& graph, const EvalOptions& options) {
 
 using Image = std::array<std::vector<Word>, ir::kSpaces>;
 
-Image initial_memory(const schedule::Plan& plan, const Leaves& leaves) {
+Image initial_memory(const schedule::Plan& plan, const Leaves& leaves, const EvalOptions& options) {
   Image image;
   for (std::size_t s = 0; s < image.size(); ++s)
     image[s].assign(static_cast<std::size_t>(plan.elements[s]), kPoison);
+  if (options.parameters) {  // the flat gradient has gaps, which a session zeroes once
+    std::vector<Word>& gradients = image[at(Space::gradients)];
+    std::fill(gradients.begin(), gradients.end(), 0);
+    for (const schedule::Layout::Entry& entry : options.parameters->entries())
+      std::fill_n(gradients.begin() + entry.offset, entry.type.shape.count(), kPoison);
+  }
   for (NodeId id = 0; id < plan.graph.size(); ++id) {
     const ir::Node& node = plan.graph[id];
     if (node.op->core != ir::Core::leaf) continue;
@@ -176,7 +184,7 @@ Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptio
   const std::vector<Kernel> kernels = kernels::lower(plan);
   const auto loaded = device.load(kernels);
 
-  const Image before = initial_memory(plan, leaves);
+  const Image before = initial_memory(plan, leaves, options);
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces{};
   for (std::size_t s = 0; s < buffers.size(); ++s) {

@@ -9,6 +9,7 @@
 
 #include "ir/graph.h"
 #include "reference/interpret.h"
+#include "schedule/layout.h"
 
 namespace tensorgrad::eval {
 
@@ -18,6 +19,8 @@ struct EvalOptions {
   bool simplify = false;             // the passes of stage `simplify` first
   std::vector<std::string> without;  // passes and parts of the scheduler to leave out
   bool guards = false;  // every tensor gets memory of its own, with poison on both sides of it
+  // Where parameters lie; needed when the graph also sees them as one flat tensor. Null: anywhere.
+  const schedule::Layout* parameters = nullptr;
 };
 
 struct Evaluated {

@@ -1,0 +1,99 @@
+#include "tests/fuzz/check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <exception>
+#include <map>
+
+#include "passes/pipeline.h"
+#include "schedule/fuse.h"
+#include "tests/fuzz/expect.h"
+
+namespace tensorgrad::fuzz {
+namespace {
+
+constexpr int kFewRuns = 2, kManyRuns = 24;
+
+// The passes of stage simplify and the parts of the scheduler.
+std::vector<std::string> parts() {
+  std::vector<std::string> names;
+  for (const passes::Pass& pass : passes::pipeline()) names.emplace_back(pass.name);
+  for (const schedule::Switch& part : schedule::switches()) names.emplace_back(part.name);
+  return names;
+}
+
+Configuration with_all(int threads, bool guards = false) {
+  return {fmt::format("{} threads{}", threads, guards ? ", guards" : ""),
+          {.threads = threads, .simplify = true, .guards = guards}};
+}
+
+Configuration without(const std::vector<std::string>& names, int threads = 1) {
+  return {fmt::format("without {}", fmt::join(names, " ")),
+          {.threads = threads, .simplify = true, .without = names}};
+}
+
+Configuration random_subset(Random random) {
+  std::vector<std::string> names;
+  for (const std::string& part : parts())
+    if (random.chance(part == "fuse" ? 0.1 : 0.4)) names.push_back(part);
+  return without(names, 2);
+}
+
+}  // namespace
+
+std::vector<Configuration> all_configurations() {
+  std::vector<Configuration> all{with_all(1), with_all(2), with_all(3), with_all(2, true), without(parts())};
+  for (const std::string& part : parts()) all.push_back(without({part}));
+  return all;
+}
+
+std::vector<Configuration> configurations(std::uint64_t seed) {
+  const std::vector<Configuration> all = all_configurations();
+  return {with_all(1), without({"fuse"}), with_all(seed % 2 ? 2 : 3), random_subset(Random(seed)),
+          all[3 + seed % (all.size() - 3)]};
+}
+
+Verdict check(const Built& built, const std::vector<Configuration>& configurations, const Evaluate& evaluate) {
+  using Kind = Verdict::Kind;
+  Expected expected;
+  try {
+    ir::verify(built.graph);
+    expected = expect(built.graph, built.leaves, kFewRuns);
+  } catch (const std::exception& error) {
+    return {Kind::fails, fmt::format("the interpreter: {}", error.what()), "interpreter"};
+  }
+  if (!expected.finite) return {Kind::unclear, "a value is too large or not finite"};
+
+  const bool flat = built.graph.find(ir::Result::Kind::gradient, ir::kFlat) >= 0;
+  bool many = false;
+  std::map<std::vector<std::string>, eval::Evaluated> seen;  // by what was left out
+  for (const Configuration& configuration : configurations) {
+    eval::EvalOptions options = configuration.options;
+    if (flat) options.parameters = &built.parameters;
+    if (flat && options.guards) continue;  // parts of the flat tensor cannot be moved apart
+    const auto fail = [&](const std::string& what) { return Verdict{Kind::fails, what, configuration.name}; };
+    eval::Evaluated got;
+    try {
+      got = evaluate(built.graph, built.leaves, options);
+    } catch (const std::exception& error) {
+      return fail(error.what());
+    }
+    if (!got.damage.empty()) return fail(got.damage);
+    for (std::size_t r = 0; r < expected.results.size(); ++r) {
+      std::string difference = fuzz::difference(expected, r, got.results[r]);
+      if (!difference.empty() && !many) {  // a tie that few runs missed?
+        many = true;
+        expected = expect(built.graph, built.leaves, kManyRuns);
+        allow_alike(expected);
+        difference = fuzz::difference(expected, r, got.results[r]);
+      }
+      if (!difference.empty()) return fail(fmt::format("{}: {}", built.graph.results[r].name, difference));
+    }
+    const auto [first, is_new] = seen.try_emplace(options.without, got);
+    if (!is_new && first->second.bits != got.bits) return fail("other bits than with one thread");
+  }
+  return {Kind::agrees, "", "", sharp_part(expected)};
+}
+
+}  // namespace tensorgrad::fuzz

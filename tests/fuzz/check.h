@@ -1,0 +1,39 @@
+// Compares a built program with the interpreter in several configurations of the compiler: passes
+// switched off, fusion on and off, numbers of threads, memory with guards.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/program.h"
+#include "tests/support/eval_graph.h"
+
+namespace tensorgrad::fuzz {
+
+struct Configuration {
+  std::string name;
+  eval::EvalOptions options;
+};
+
+// Of a program with this seed: the usual one and no fusion always, the others by turns.
+std::vector<Configuration> configurations(std::uint64_t seed);
+// All that any program meets.
+std::vector<Configuration> all_configurations();
+
+struct Verdict {
+  enum class Kind : std::uint8_t { agrees, unclear, fails };
+  Kind kind = Kind::agrees;
+  std::string what;          // fails: which result, where, by how much; unclear: why
+  std::string configuration;  // fails
+  double sharp = 1;           // agrees: the part of the results that was known to three digits
+};
+
+using Evaluate = std::function<eval::Evaluated(const ir::Graph&, const reference::Leaves&, const eval::EvalOptions&)>;
+
+// Errors that are thrown on the way count as failures. `evaluate` can be replaced to test the check.
+Verdict check(const Built& built, const std::vector<Configuration>& configurations,
+              const Evaluate& evaluate = eval::evaluate);
+
+}  // namespace tensorgrad::fuzz

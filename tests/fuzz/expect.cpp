@@ -1,0 +1,161 @@
+#include "tests/fuzz/expect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <string_view>
+
+#include "ir/primitive.h"
+#include "reference/evaluate.h"
+#include "tests/fuzz/program.h"
+
+namespace tensorgrad::fuzz {
+namespace {
+
+using ir::Core;
+using reference::Value;
+
+constexpr double kRounding = 0x1p-20;  // eight times a float's, so that few runs do
+constexpr double kMargin = 4;          // of what is allowed over what was seen
+constexpr double kLargest = 1e18;      // squares of it are floats still
+
+const reference::Evaluation& evaluation_of(std::string_view name) {
+  static const auto all = [] {
+    std::map<std::string_view, const reference::Evaluation*> found;
+    for (const auto& table :
+         {reference::elementwise_table(), reference::random_table(), reference::movement_table(),
+          reference::reduce_table(), reference::gather_table(), reference::composite_table()})
+      for (const auto& entry : table) found[entry.name] = &entry;
+    return found;
+  }();
+  return *all.at(name);
+}
+
+// Adds up: roundings are relative to the terms, not to the result.
+bool adds(const ir::Primitive& op) {
+  switch (op.core) {
+    case Core::reduce: return op.combine == ir::Combine::add || op.combine == ir::Combine::mul;
+    case Core::scan:
+    case Core::matmul:
+    case Core::segment_sum:
+    case Core::scatter_add:
+    case Core::fold:
+    case Core::composite: return true;
+    default: return false;
+  }
+}
+
+// Picks operands or only changes their sign: gradients rely on the result being one of them.
+bool is_exact(const ir::Primitive& op) {
+  for (const char* name : {"where", "maximum", "minimum", "relu", "neg", "abs", "sign", "copy", "random"})
+    if (op.name == name) return true;
+  return op.core != Core::elementwise && !adds(op);
+}
+
+void round(Value& value, Random& random, double part = kRounding) {
+  if (value.type.dtype != DType::f32) return;
+  for (double& x : value.data) x *= 1 + part * (2 * random.unit() - 1);
+}
+
+// Roundings of what stands inside an op, where it is much larger than the result: gelu's x times
+// 1 + erf(x), log_softmax's logarithm of a number near 1.
+void round_inside(const ir::Node& node, Value& value, const Value& x, Random& random) {
+  const bool gelu = node.op->name.starts_with("gelu"), logarithm = node.op->name == "log_softmax";
+  for (std::size_t i = 0; (gelu || logarithm) && i < value.data.size(); ++i)
+    value.data[i] += kRounding * (2 * random.unit() - 1) * (gelu ? x.data[i] : 1);
+  // Added one after the other, in f32: equal terms are rounded to the same side.
+  if (node.op->core == Core::segment_sum || node.op->core == Core::scatter_add)
+    round(value, random, 0x1p-25 * static_cast<double>(x.data.size()));
+}
+
+double magnitude(const Value& value) {
+  double most = 0;
+  for (const double x : value.data) most = std::isnan(x) ? HUGE_VAL : std::max(most, std::abs(x));
+  return most;
+}
+
+}  // namespace
+
+std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Leaves& leaves, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<Value> values;
+  values.reserve(graph.nodes.size());  // operands are pointed at
+  for (const ir::Node& node : graph.nodes) {
+    if (node.op->core == Core::leaf) {
+      values.push_back(leaves.at(fmt::format("{}:{}", node.op->name, node.as<ir::LeafAttrs>().name)));
+      continue;
+    }
+    std::deque<Value> rounded;
+    std::vector<const Value*> in;
+    for (const ir::NodeId id : node.inputs) {
+      in.push_back(&values[static_cast<std::size_t>(id)]);
+      if (!adds(*node.op)) continue;
+      round(rounded.emplace_back(*in.back()), random);
+      in.back() = &rounded.back();
+    }
+    Value value = evaluation_of(node.op->name).evaluate(node, in);
+    if (!is_exact(*node.op)) round(value, random);
+    if (!in.empty()) round_inside(node, value, *in[0], random);
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs) {
+  Expected out;
+  const std::vector<Value> values = reference::interpret(graph, leaves);
+  const std::vector<bool> live = ir::live_nodes(graph);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (live[i] && values[i].type.dtype == DType::f32)  // an infinity is a mask's
+      for (const double x : values[i].data) out.finite = out.finite && (std::isinf(x) || std::abs(x) < kLargest);
+  for (const ir::Result& result : graph.results) {
+    const Value& value = values[static_cast<std::size_t>(result.node)];
+    const double most = magnitude(value);
+    out.finite = out.finite && most < kLargest;
+    out.results.push_back(value);
+    out.allowed.emplace_back(value.data.size(), value.type.dtype == DType::f32 ? 1e-6 * most + 1e-30 : 0);
+  }
+  for (int run = 0; run < runs && out.finite; ++run) {
+    const auto rounded = interpret_rounded(graph, leaves, static_cast<std::uint64_t>(run));
+    for (std::size_t r = 0; r < graph.results.size(); ++r) {
+      const Value& value = rounded[static_cast<std::size_t>(graph.results[r].node)];
+      for (std::size_t i = 0; i < value.data.size(); ++i) {
+        const double off = std::abs(value.data[i] - out.results[r].data[i]);
+        out.allowed[r][i] = std::max(out.allowed[r][i], std::isnan(off) ? HUGE_VAL : kMargin * off);
+      }
+    }
+  }
+  return out;
+}
+
+void allow_alike(Expected& expected) {
+  for (std::vector<double>& allowed : expected.allowed)
+    if (!allowed.empty()) allowed.assign(allowed.size(), 2 * *std::max_element(allowed.begin(), allowed.end()));
+}
+
+std::string difference(const Expected& expected, std::size_t result, const Value& got) {
+  const Value& want = expected.results[result];
+  if (got.type != want.type) return fmt::format("the type is {}, not {}", got.type.text(), want.type.text());
+  for (std::size_t i = 0; i < want.data.size(); ++i) {
+    const double off = std::abs(got.data[i] - want.data[i]), allowed = expected.allowed[result][i];
+    if (off <= allowed || allowed == HUGE_VAL) continue;
+    return fmt::format("element {} of {}: {} instead of {} (off by {:.2e}, allowed {:.2e})", i, want.type.text(),
+                       got.data[i], want.data[i], off, allowed);
+  }
+  return "";
+}
+
+double sharp_part(const Expected& expected) {
+  double sharp = 0, all = 0;
+  for (std::size_t r = 0; r < expected.results.size(); ++r) {
+    const double scale = std::max(1e-20, magnitude(expected.results[r]));
+    for (const double allowed : expected.allowed[r]) sharp += allowed <= 1e-3 * scale;
+    all += static_cast<double>(expected.allowed[r].size());
+  }
+  return all == 0 ? 1 : sharp / all;
+}
+
+}  // namespace tensorgrad::fuzz

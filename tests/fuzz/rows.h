@@ -1,0 +1,73 @@
+// The table of instructions: a row says which element types its operands have and how the op is
+// called on them. A new op is a new row; a test insists that ops.h is covered.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tensorgrad/ops.h"
+#include "tests/fuzz/program.h"
+
+namespace tensorgrad::fuzz {
+
+// What a row is given: operands, dice, and ways to make operands fit.
+struct Args {
+  ops::Builder& builder;
+  reference::Leaves& leaves;
+  const std::vector<std::int64_t>& sizes;
+  std::string name;  // of this instruction's value
+  std::vector<Made> in;
+  Dice dice;
+  std::int64_t limit = 0;  // set by rows whose i32 results are below it
+  std::size_t next = 0;    // die
+
+  Tensor operator[](int i) const { return in[static_cast<std::size_t>(i)].tensor; }
+
+  // The next die, as a number below n; 0 when the dice are used up. One call per full expression:
+  // compilers differ in the order in which they evaluate arguments.
+  int pick(std::int64_t n);
+  bool flip() { return pick(2) == 1; }
+  float number();         // one that algebra likes or dislikes: 0, 1, -1, 2, ...
+  std::int64_t size();    // of the program's sizes
+  int axis(const Tensor& x) { return pick(x.rank()); }  // x has one
+  Axes axes(const Tensor& x);                           // any set; none: all
+  Shape shape();
+  // The i32 operand with values below n.
+  Tensor ids(int operand, std::int64_t n);
+  Tensor leaf(const char* kind, DType dtype);
+};
+
+struct Row {
+  const char* op;        // the function of ops.h, or the kind of leaf
+  const char* operands;  // of each: f f32, i i32, b bool, n f32 or i32, a any
+  Tensor (*make)(Args& a);
+  int weight = 2;        // how often, compared with other rows
+};
+
+bool accepts(char operand, DType dtype);
+
+std::span<const Row> elementwise_rows();
+std::span<const Row> shape_rows();
+std::span<const Row> reduce_rows();
+std::span<const Row> layer_rows();
+std::span<const Row> leaf_rows();  // not drawn: a program starts with them
+const std::vector<const Row*>& drawn_rows();
+const Row& row_of_leaf(const char* op);
+
+// ---- ways to make a tensor fit
+
+// The axis cut, repeated or filled up with zeros until it has that size.
+Tensor resized(const Tensor& x, int axis, std::int64_t size);
+// Of that shape exactly, from the elements in their order, cut or repeated.
+Tensor remade(const Tensor& x, const Shape& shape);
+// Something of x that broadcasts against the shape.
+Tensor fitted(const Tensor& x, const Shape& shape);
+// At least that many axes; new ones in front.
+Tensor with_rank(const Tensor& x, int least);
+// Exactly that many; leading axes are merged.
+Tensor of_rank(const Tensor& x, int rank);
+// Above zero, by a variant that a die decides.
+Tensor positive(Args& a, const Tensor& x);
+
+}  // namespace tensorgrad::fuzz
