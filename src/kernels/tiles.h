@@ -12,8 +12,9 @@ struct MatmulTiles {
   bool direct = false;            // no tiles: a thread walks k for its element or quad
   int TM = 0, TN = 0, TK = 0;     // of the result and of k, per workgroup
   int RM = 0, RN = 0;             // of the result, per thread
-  std::int64_t splits = 1;        // parts of k, joined afterwards in order
-  std::int64_t threads() const { return std::int64_t{TM / RM} * (TN / RN); }
+  int slices = 1;                 // parts of TK, each by threads of its own, joined in order in the end
+  std::int64_t splits = 1;        // parts of k, each by workgroups of its own, joined in order by a second shader
+  std::int64_t threads() const { return std::int64_t{TM / RM} * (TN / RN) * slices; }
 };
 
 MatmulTiles choose_tiles(const ir::Kernel& kernel);

@@ -220,7 +220,13 @@ class Matmul {
     const MatmulTiles& t = tiles_;
     const MatmulPart& part = k_.parts[p];
     const int TX = t.TN / t.RN, quads_m = t.RM / 4, quads_n = t.RN / 4;
-    if (TX == 16 && t.threads() == 256) {
+    if (t.slices > 1) {
+      // Threads of other slices compute the same tile from other values of k.
+      const std::int64_t own = t.threads() / t.slices;
+      source.line("let slice = thread / {}u;", own);
+      source.line("let tx = thread % {}u;", TX);
+      source.line("let ty = (thread % {}u) / {}u;", own, TX);
+    } else if (TX == 16 && t.threads() == 256) {
       // Thirty-two neighbours take eight columns by four rows, so that they ask for few different values.
       source.line("let tx = (thread & 7u) | ((thread >> 2u) & 8u);");
       source.line("let ty = ((thread >> 3u) & 3u) | ((thread >> 6u) << 2u);");
@@ -262,7 +268,8 @@ class Matmul {
     }
     // Small tiles wait for workgroup memory more than they compute: four values of k are read at a time.
     const int together = t.RM * t.RN <= 16 ? 4 : 1;
-    source.open(fmt::format("for (var k = 0u; k < {}u; k += {}u) {{", t.TK, together));
+    if (t.slices > 1) source.open(fmt::format("for (var k = slice * {0}u; k < (slice + 1u) * {0}u; k += {1}u) {{", t.TK / t.slices, together));
+    else source.open(fmt::format("for (var k = 0u; k < {}u; k += {}u) {{", t.TK, together));
     for (int u = 0; u < together; ++u) {
       for (int i = 0; i < quads_m; ++i) source.line("let a{}_{} = tile_a[(k + {}u) * {}u + {}u + ty];", i, u, u, t.TM / 4, i * t.TM / t.RM);
       if (quads_m == 0) source.line("let a_{} = tile_a[(k + {}u) * {}u + (ty >> 2u)][ty & 3u];", u, u, t.TM / 4);
@@ -277,8 +284,25 @@ class Matmul {
     source.close();
     source.line("workgroupBarrier();");
     source.close();
+    for (int s = 1; s < t.slices; ++s) {  // in order
+      const std::int64_t own = t.threads() / t.slices;
+      const auto each = [&](const char* format) {
+        for (int i = 0; i < t.RM; ++i)
+          for (int j = 0; j < quads_n; ++j) source.line("{}", fmt::format(fmt::runtime(format), i, j, i * quads_n + j, own));
+      };
+      source.open(fmt::format("if (slice == {}u) {{", s));
+      each("tile_a[{2}u * {3}u + thread % {3}u] = c{0}_{1};");
+      source.close();
+      source.line("workgroupBarrier();");
+      source.open("if (slice == 0u) {");
+      each("c{0}_{1} += tile_a[{2}u * {3}u + thread];");
+      source.close();
+      source.line("workgroupBarrier();");
+    }
+    if (t.slices > 1) source.open("if (slice == 0u) {");
     for (int i = 0; i < t.RM; ++i)
       for (int j = 0; j < quads_n; ++j) finish(source, p, i, j);
+    if (t.slices > 1) source.close();
     if (part.sums_columns) {
       source.line("tile_a[thread] = sums;");
       source.line("workgroupBarrier();");
@@ -319,8 +343,8 @@ class Matmul {
         begin(source, i);
         const std::string q = at(i);
         if (turned_) {
-          const std::string x = source.let(fmt::format("{} + 4u * ({} / {}u)", x0_, q, TK_ / 4), "x");
-          const std::string k = source.let(fmt::format("{} + 4u * ({} % {}u)", k0, q, TK_ / 4), "k");
+          const std::string x = source.let(fmt::format("{} + 4u * ({})", x0_, turned_x(q)), "x");
+          const std::string k = source.let(fmt::format("{} + 4u * ({})", k0, turned_k(q)), "k");
           for (int j = 0; j < 4; ++j) read(source, slot(4 * i + j), side_.name + std::string("_4"), fmt::format("{} + {}u", x, j), k, "vec4<f32>()");
         } else {
           const std::string x = source.let(fmt::format("{} + 4u * ({} % {}u)", x0_, q, X_ / 4), "x");
@@ -339,13 +363,16 @@ class Matmul {
         const std::string q = at(i);
         if (!turned_) source.line("{}[{}] = {};", tile_, q, slot(i));
         for (int j = 0; j < 4 && turned_; ++j)
-          source.line("{0}[(4u * ({1} % {2}u) + {3}u) * {4}u + {1} / {2}u] = vec4<f32>({5}.{9}, {6}.{9}, {7}.{9}, {8}.{9});", tile_, q, TK_ / 4, j,
-                      X_ / 4, slot(4 * i), slot(4 * i + 1), slot(4 * i + 2), slot(4 * i + 3), "xyzw"[j]);
+          source.line("{0}[(4u * ({1}) + {2}u) * {3}u + {4}] = vec4<f32>({5}.{9}, {6}.{9}, {7}.{9}, {8}.{9});", tile_, turned_k(q), j, X_ / 4,
+                      turned_x(q), slot(4 * i), slot(4 * i + 1), slot(4 * i + 2), slot(4 * i + 3), "xyzw"[j]);
         end(source);
       }
     }
 
    private:
+    // Eight neighbours take blocks side by side in x: what they write then lies side by side, too.
+    std::string turned_x(const std::string& q) const { return X_ == 32 ? fmt::format("{} % 8u", q) : fmt::format("{0} % 8u + 8u * ({0} / {1}u)", q, 2 * TK_); }
+    std::string turned_k(const std::string& q) const { return X_ == 32 ? fmt::format("{} / 8u", q) : fmt::format("({} / 8u) % {}u", q, TK_ / 4); }
     std::string slot(std::int64_t i) const { return fmt::format("{}_{}", rows_ ? "next_a" : "next_b", i); }
     std::string at(std::int64_t i) const { return i == 0 ? "thread" : fmt::format("(thread + {}u)", i * threads_); }
     void begin(Source& source, std::int64_t i) const { source.open((i + 1) * threads_ > count_ ? fmt::format("if ({} < {}u) {{", at(i), count_) : "{"); }
