@@ -19,18 +19,21 @@ FeedValue::FeedValue(const Array& array) : dtype_(array.dtype()), shape_(array.s
 
 namespace {
 
+Outcome& behind(const std::shared_ptr<Outcome>& outcome, const char* call) {
+  if (!outcome) user_error("{}: this result was moved from", call);
+  return *outcome;
+}
+
 // The numbers behind a result, if there are any. Waits for them.
 const Outcome& numbers(const std::shared_ptr<Outcome>& outcome, const char* call) {
-  if (!outcome) user_error("{}: this result was moved from", call);
-  outcome->resolve();
+  behind(outcome, call).resolve();
   outcome->check();
   return *outcome;
 }
 
 // How the run went; its numbers stay where they are.
 const Outcome& settled(const std::shared_ptr<Outcome>& outcome, const char* call) {
-  if (!outcome) user_error("{}: this result was moved from", call);
-  outcome->settle();
+  behind(outcome, call).settle();
   outcome->check();
   return *outcome;
 }

@@ -72,13 +72,13 @@ namespace runtime {
 namespace {
 
 // The device that is open under that key, or a new one.
-template <class Make>
-std::shared_ptr<Device> shared_device(const std::string& key, Make make) {
+template <class Make, class Usable>
+std::shared_ptr<Device> shared_device(const std::string& key, Make make, Usable usable) {
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<Device>> open;
   std::lock_guard lock(mutex);
   std::shared_ptr<Device> device = open[key].lock();
-  if (!device) open[key] = device = make();
+  if (!device || !usable(*device)) open[key] = device = make();
   return device;
 }
 
@@ -98,7 +98,7 @@ std::shared_ptr<Device> open_webgpu(std::size_t index) {
     user_error("device: there is no 'webgpu:{}': {} adapter{} found\n  hint: tg devices lists them", index, adapters.size(),
                adapters.size() == 1 ? " was" : "s were");
   const std::string name = fmt::format("webgpu:{}", index);
-  return shared_device(name, [&] { return make_webgpu_device(index, name); });
+  return shared_device(name, [&] { return make_webgpu_device(index, name); }, [](Device& device) { return !is_lost(device); });
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ std::shared_ptr<Device> open_device(const std::string& name, int threads) {
   if (name == "auto")
     if (const auto index = webgpu::first_hardware()) return open_webgpu(*index);
   const int count = threads > 0 ? threads : hardware_threads();
-  return shared_device(fmt::format("cpu:{}", count), [&] { return make_cpu_device(count); });
+  return shared_device(fmt::format("cpu:{}", count), [&] { return make_cpu_device(count); }, [](Device&) { return true; });
 }
 
 }  // namespace runtime

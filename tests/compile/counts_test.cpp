@@ -88,7 +88,7 @@ TEST(Counts, CompileTimeDeviceAndThreads) {
 TEST(Stages, AreThoseOfTheLineAndAllDiffer) {
   const auto stages = ProgramHandle::stages();
   const std::vector<std::string> expected = {"trace", "differentiate", "update", "simplify",
-                                             "fuse",  "plan",          "lower"};
+                                             "fuse",  "plan",          "lower",  "wgsl"};
   EXPECT_EQ(std::vector<std::string>(stages.begin(), stages.end()), expected);
   auto train = compile_mlp();
   std::set<std::string> texts;

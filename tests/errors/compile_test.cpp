@@ -311,7 +311,7 @@ TEST(CompileErrors, MoreMemoryThanThereIs) {
     compile_forward(Vast{}, {.threads = 1}, [](const Vast& m, const Inputs&) { return sum(m.w); });
   };
   EXPECT_EQ(text_of<DeviceError>(vast),
-            "cpu: out of memory: 4503599627370496 bytes were asked for");
+            "cpu: out of memory: parameters need 4503599627370496 bytes");
 }
 
 }  // namespace

@@ -239,6 +239,12 @@ TEST(RunErrors, Rates) {
   expect_harmless(train, rows);
 }
 
+TEST(RunErrors, Profile) {
+  auto forward = compile_forward(std::vector<Param>{}, {.inputs = {{"x", {1}}}, .threads = 1},
+                                 [](const std::vector<Param>&, const Inputs& in) { return in["x"] * 2.0f; });
+  expect_errors({{"no steps", "profile: at least one step: 0", 0, [&] { forward.profile(0); }}});
+}
+
 TEST(RunErrors, Results) {
   auto train = trained();
   auto infer = train.attach({.inputs = {{"x", {4, 2}}}}, only_y);
@@ -276,7 +282,7 @@ TEST(RunErrors, Results) {
        0, [&] { plain.grad_norm(); }},
       {"stage",
        "show: there is no stage 'emit': the stages are trace, differentiate, update, simplify, "
-       "fuse, plan, lower",
+       "fuse, plan, lower, wgsl",
        0, [&] { train.show("emit"); }},
       {"stage of a forward pass", "show: a forward program has no stage 'differentiate'", 0,
        [&] { infer.show("differentiate"); }},

@@ -194,7 +194,7 @@ Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptio
   }
   device.submit(*loaded, spaces);
   if (const auto failure = device.take_failure(*loaded))
-    user_error("evaluate: id {} is out of range", failure->value);
+    throw *failure;
   Image after = before;
   for (std::size_t s = 0; s < buffers.size(); ++s)
     device.read(*buffers[s], 0, std::as_writable_bytes(std::span(after[s])));

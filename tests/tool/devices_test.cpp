@@ -54,12 +54,21 @@ TEST(ToolDevices, ALibraryThatIsAnotherIsNamedWithTheRepair) {
 }
 
 TEST(ToolDevices, AUserOfWebgpuIsToldTheSame) {
-  const ToolRun run = run_tool("train sin --device webgpu:99");
+  const ToolRun run = run_tool("train sin --device webgpu", "env TG_WEBGPU_LIBRARY=/nowhere/libwebgpu.so");
   EXPECT_EQ(run.exit_code, 1);
-  expect_starts_with(run.err, "tg: device: 'webgpu:99' cannot run programs yet\n  hint: 'cpu'\n");
+  expect_starts_with(run.err, "tg: webgpu: ");
+  expect_contains(run.err, "/nowhere/libwebgpu.so");
 }
 
 using GpuToolDevices = GpuTest;
+
+TEST_F(GpuToolDevices, OneThatIsNotThereIsNotFound) {
+  const ToolRun run = run_tool("train sin --device webgpu:99");
+  EXPECT_EQ(run.exit_code, 1);
+  const std::size_t found = json_lines(run_tool("devices --json")).size() - 2;
+  EXPECT_EQ(run.err, "tg: device: there is no 'webgpu:99': " + std::to_string(found) +
+                         (found == 1 ? " adapter was" : " adapters were") + " found\n  hint: tg devices lists them\n");
+}
 
 TEST_F(GpuToolDevices, AreListedInUnderASecond) {
   const auto start = std::chrono::steady_clock::now();

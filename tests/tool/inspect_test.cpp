@@ -28,7 +28,7 @@ TEST_P(ToolShow, EveryStageIsTheSameText) {
 
 INSTANTIATE_TEST_SUITE_P(, ToolShow,
                          testing::Values("trace", "differentiate", "update", "simplify", "fuse",
-                                         "plan", "lower"),
+                                         "plan", "lower", "wgsl"),
                          [](const auto& test) { return std::string(test.param); });
 
 TEST(ToolShowDefaults, StageIsPlan) {

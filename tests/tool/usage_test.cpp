@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{
             "show addition --stage plam", 2,
             "there is no stage 'plam': the stages are trace, differentiate, update, simplify, "
-            "fuse, plan, lower\n  hint: plan?\n"},
+            "fuse, plan, lower, wgsl\n  hint: plan?\n"},
         WrongCall{"show gemm_512 --stage update", 1,
                   "show: a forward program has no stage 'update'\n"},
         WrongCall{"bench --models mlp_sin,mlp_cos", 2, "there is no model 'mlp_cos': "},

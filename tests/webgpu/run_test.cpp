@@ -250,19 +250,17 @@ TEST_F(GpuTimes, EachDispatchHasItsOwn) {
   for (std::size_t i = 0; i < kDispatches; ++i) gpu->dispatch(*add, *group, i == 5 ? 16384 : 1);
   const auto times = gpu->take_times();
   ASSERT_EQ(times.size(), kDispatches);
-  std::uint64_t longest = 0, where = 0;
+  std::vector<std::uint64_t> took;
   for (std::size_t i = 0; i < times.size(); ++i) {
     EXPECT_GE(times[i].end_ns, times[i].begin_ns) << i;
     if (i > 0) {
       EXPECT_GE(times[i].begin_ns, times[i - 1].begin_ns) << i;
     }
-    if (const auto took = times[i].end_ns - times[i].begin_ns; i < 2000 && took > longest)
-      longest = took, where = i;
+    took.push_back(times[i].end_ns - times[i].begin_ns);
   }
-  EXPECT_GT(longest, 0u);
-  if (gpu->info().software) {
-    EXPECT_EQ(where, 5u) << "a million elements take longer than 64";
-  }
+  const std::uint64_t large = took[5];
+  std::sort(took.begin(), took.end());
+  EXPECT_GT(large, took[took.size() / 2]) << "a million elements take longer than 64 mostly do";
   gpu->profile(false);
   gpu->dispatch(*add, *group, 1);
   EXPECT_TRUE(gpu->take_times().empty());

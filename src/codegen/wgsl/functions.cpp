@@ -24,6 +24,7 @@ constexpr Function kFunctions[] = {
     {"bits_to_f32", 1, "", "fn bits_to_f32(bits: u32) -> f32 { var b = bits; return bitcast<f32>(b); }"},
     {"is_nan", 1, "", "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }"},
     {"finite", 1, "", "fn finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u; }"},
+    {"not_zero", 1, "", "fn not_zero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }"},
     {"maximum", 2, "is_nan",
      "fn maximum(a: f32, b: f32) -> f32 { if (is_nan(a)) { return a; } if (is_nan(b)) { return b; } return max(a, b); }"},
     {"minimum", 2, "is_nan",

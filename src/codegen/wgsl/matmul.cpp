@@ -370,9 +370,16 @@ class Matmul {
     }
 
    private:
-    // Eight neighbours take blocks side by side in x: what they write then lies side by side, too.
-    std::string turned_x(const std::string& q) const { return X_ == 32 ? fmt::format("{} % 8u", q) : fmt::format("{0} % 8u + 8u * ({0} / {1}u)", q, 2 * TK_); }
-    std::string turned_k(const std::string& q) const { return X_ == 32 ? fmt::format("{} / 8u", q) : fmt::format("({} / 8u) % {}u", q, TK_ / 4); }
+    // In small tiles, eight neighbours take blocks side by side in x: what they write lies side by side, too. In
+    // large ones neighbours read along k instead: there memory counts for more.
+    std::string turned_x(const std::string& q) const {
+      if (X_ == 32) return fmt::format("{} % 8u", q);
+      return X_ == 64 ? fmt::format("{0} % 8u + 8u * ({0} / {1}u)", q, 2 * TK_) : fmt::format("{} / {}u", q, TK_ / 4);
+    }
+    std::string turned_k(const std::string& q) const {
+      if (X_ == 32) return fmt::format("{} / 8u", q);
+      return X_ == 64 ? fmt::format("({} / 8u) % {}u", q, TK_ / 4) : fmt::format("{} % {}u", q, TK_ / 4);
+    }
     std::string slot(std::int64_t i) const { return fmt::format("{}_{}", rows_ ? "next_a" : "next_b", i); }
     std::string at(std::int64_t i) const { return i == 0 ? "thread" : fmt::format("(thread + {}u)", i * threads_); }
     void begin(Source& source, std::int64_t i) const { source.open((i + 1) * threads_ > count_ ? fmt::format("if ({} < {}u) {{", at(i), count_) : "{"); }

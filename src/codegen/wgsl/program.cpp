@@ -107,7 +107,7 @@ std::string ProgramWriter::gather(const Instr& in, const Point& point) {
   const Load& load = loads_[static_cast<std::size_t>(in.slot)];
   const std::string ids = check(as(in.a, point.width), in, point.width);
   const auto moved = [&](const std::string& at, const std::string& id, std::int64_t stride) {
-    return fmt::format("{} + u32({}) * {}u", at, id, stride);
+    return stride >= 0 ? fmt::format("{} + u32({}) * {}u", at, id, stride) : fmt::format("{} - u32({}) * {}u", at, id, -stride);
   };
   if (point.width == 1) {
     const Address at = address(source_, load.map, point.linear, load.place.offset);
@@ -161,8 +161,8 @@ std::string ProgramWriter::compute(const Instr& in, int width) {
     case ScalarOp::cos: return fmt::format("cos({})", a);
     case ScalarOp::tanh: return call("hyperbolic_tangent", a);
     case ScalarOp::erf: return call("error_function", a);
-    case ScalarOp::less: return fmt::format("{} < {}", a, b);
-    case ScalarOp::less_equal: return fmt::format("{} <= {}", a, b);
+    case ScalarOp::less: return from == DType::boolean ? fmt::format("!{} & {}", a, b) : fmt::format("{} < {}", a, b);
+    case ScalarOp::less_equal: return from == DType::boolean ? fmt::format("!{} | {}", a, b) : fmt::format("{} <= {}", a, b);
     case ScalarOp::equal: return fmt::format("{} == {}", a, b);
     case ScalarOp::logical_and: return fmt::format("{} & {}", a, b);
     case ScalarOp::logical_or: return fmt::format("{} | {}", a, b);
@@ -170,7 +170,7 @@ std::string ProgramWriter::compute(const Instr& in, int width) {
     case ScalarOp::select: return fmt::format("select({}, {}, {})", c, b, a);
     case ScalarOp::to_f32: return fmt::format("{}({})", type_name(DType::f32, width), a);
     case ScalarOp::to_i32: return from == DType::f32 ? call("to_integer", a) : fmt::format("{}({})", type_name(DType::i32, width), a);
-    case ScalarOp::to_bool: return fmt::format("{} != {}", a, number(0, from, width));
+    case ScalarOp::to_bool: return from == DType::f32 ? call("not_zero", a) : fmt::format("{} != {}", a, number(0, from, width));
     case ScalarOp::is_finite: return call("finite", a);
     case ScalarOp::random: return call("uniform_number", a, b, u32_text(in.site), c);
     default: internal_error("no shader text for {}", ir::name(in.op));

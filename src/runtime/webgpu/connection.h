@@ -16,6 +16,10 @@ class Reports {
   void error(api::ErrorType type, std::string_view message);
   void lost(std::string_view message);
   void raise();  // the first error, once; the loss of the device, always
+  bool is_lost() {
+    std::lock_guard lock(mutex_);
+    return !lost_.empty();
+  }
 
  private:
   std::atomic<bool> any_ = false;
@@ -38,6 +42,7 @@ class Connection {
 
   void check();  // raises what was reported
   void watch();  // the same, and asks whether an adopted device is lost
+  bool is_lost() const { return reports_->is_lost(); }
   void report(api::ErrorType type, std::string_view message) { reports_->error(type, message); }
   bool done(api::Future future);                    // never waits
   void wait(api::Future future, const char* what);  // raises when the device is lost or hangs

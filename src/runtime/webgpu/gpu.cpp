@@ -77,6 +77,7 @@ Gpu::~Gpu() {
 const AdapterInfo& Gpu::info() const { return parts_->connection.info; }
 Counts Gpu::counts() const { return parts_->stream.counts; }
 void Gpu::check() { parts_->connection.check(); }
+bool Gpu::lost() const { return parts_->connection.is_lost(); }
 void Gpu::inject(Fault fault) { parts_->connection.inject(fault); }
 
 // --- buffers ------------------------------------------------------------------------------------

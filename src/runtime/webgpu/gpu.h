@@ -121,6 +121,7 @@ class Gpu {
   std::vector<DispatchTime> take_times();
 
   void check();  // raises what the device has reported
+  bool lost() const;
   void inject(Fault fault);
 
  private:

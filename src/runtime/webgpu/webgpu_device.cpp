@@ -78,6 +78,11 @@ class WebGpuDevice : public Device {
   WebGpuDevice(std::size_t adapter, std::string name) : name_(std::move(name)), gpu_(webgpu::Gpu::open(adapter, options())) {}
 
   std::string name() const override { return name_; }
+  webgpu::Gpu& gpu() { return *gpu_; }
+  bool lost() const {
+    std::lock_guard lock(*mutex_);
+    return gpu_->lost();
+  }
   int threads() const override { return 0; }
   bool immediate() const override { return false; }
 
@@ -246,6 +251,9 @@ class WebGpuDevice : public Device {
 };
 
 }  // namespace
+
+bool is_lost(Device& device) { return static_cast<WebGpuDevice&>(device).lost(); }
+webgpu::Gpu& gpu_under(Device& device) { return static_cast<WebGpuDevice&>(device).gpu(); }
 
 std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name) {
   return std::make_shared<WebGpuDevice>(adapter, std::move(name));

@@ -1,0 +1,172 @@
+// Whole programs on a GPU: they train as on the CPU, with the same bits each time, and what goes wrong is told.
+#include <cmath>
+
+#include "runtime/device.h"
+#include "runtime/webgpu/gpu.h"
+#include "runtime/webgpu/webgpu_device.h"
+#include "tensorgrad/tensorgrad.h"
+#include "tests/support/gpu_test.h"
+
+namespace tensorgrad {
+namespace {
+
+using GpuProgram = GpuTest;
+
+struct Mlp {
+  Linear l1{3, 16}, l2{16, 2};
+};
+
+Tensor predict(const Mlp& m, const Tensor& x) { return m.l2(gelu(capture("hidden", m.l1(x)))); }
+Tensor loss_of(const Mlp& m, const Inputs& in) { return mse_loss(predict(m, in["x"]), in["y"]); }
+
+TrainingOptions options(const char* device, NonFinite non_finite = NonFinite::fail) {
+  return {.inputs = {{"x", {32, 3}}, {"y", {32, 2}}}, .optimizer = AdamW{.lr = 0.01}, .clip_grad_norm = 1,
+          .non_finite = non_finite, .seed = 5, .device = device};
+}
+
+std::vector<float> wave(std::size_t count, int step) {
+  std::vector<float> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(std::sin(0.7f * static_cast<float>(i) + 0.3f * static_cast<float>(step)));
+  return out;
+}
+
+template <class T>
+Result step(T& train, int i) { return train.step({{"x", wave(96, i)}, {"y", wave(64, 2 * i)}}); }
+
+TEST_F(GpuProgram, TrainsAsTheCpuDoes) {
+  auto cpu = compile(Mlp{}, options("cpu"), loss_of), gpu = compile(Mlp{}, options("webgpu"), loss_of);
+  EXPECT_EQ(gpu.device(), "webgpu:0");
+  EXPECT_EQ(cpu.fingerprint(), gpu.fingerprint());  // initial weights
+  for (int i = 0; i < 30; ++i) {
+    const Result a = step(cpu, i), b = step(gpu, i);
+    EXPECT_NEAR(a.loss(), b.loss(), 1e-5 * (1 + std::abs(a.loss()))) << i;
+    EXPECT_NEAR(a.grad_norm(), b.grad_norm(), 1e-4 * (1 + a.grad_norm())) << i;
+  }
+  EXPECT_EQ(gpu.counts().passes, 1);
+  EXPECT_EQ(gpu.counts().submits, 1);
+  EXPECT_EQ(gpu.counts().kernels, cpu.counts().kernels);
+}
+
+TEST_F(GpuProgram, GivesTheSameBitsEachTime) {
+  std::string first;
+  for (int round = 0; round < 2; ++round) {
+    auto train = compile(Mlp{}, options("webgpu"), loss_of);
+    for (int i = 0; i < 20; ++i) step(train, i);
+    if (round == 0) first = train.fingerprint();
+    else EXPECT_EQ(train.fingerprint(), first);
+  }
+}
+
+// Results are read late, in any order, and keep their numbers while later steps run.
+TEST_F(GpuProgram, ResultsKeepTheirNumbers) {
+  auto now = compile(Mlp{}, options("webgpu"), loss_of), later = compile(Mlp{}, options("webgpu"), loss_of);
+  std::vector<float> wanted;
+  std::vector<Result> kept;
+  for (int i = 0; i < 40; ++i) {
+    wanted.push_back(step(now, i).loss());
+    kept.push_back(step(later, i));
+  }
+  for (int i = 39; i >= 0; --i) EXPECT_EQ(kept[static_cast<std::size_t>(i)].loss(), wanted[static_cast<std::size_t>(i)]) << i;
+  kept.clear();
+  for (int i = 0; i < 200; ++i) step(later, i);  // nobody reads them
+  later.wait();
+}
+
+TEST_F(GpuProgram, CapturesAndAttachedPrograms) {
+  auto train = compile(Mlp{}, options("webgpu"), loss_of);
+  auto infer = train.attach({.inputs = {{"x", {4, 3}}}}, [](const Mlp& m, const Inputs& in) { return predict(m, in["x"]); });
+  const auto before = infer.run({{"x", wave(12, 0)}}).output();
+  const Result result = train.step({{"x", wave(96, 0)}, {"y", wave(64, 0)}}, {.captures = true});
+  EXPECT_EQ(result.capture("hidden").shape(), Shape({32, 16}));
+  const auto after = infer.run({{"x", wave(12, 0)}}).output();
+  EXPECT_NE(std::vector<float>(before.floats().begin(), before.floats().end()),
+            std::vector<float>(after.floats().begin(), after.floats().end()));
+}
+
+TEST_F(GpuProgram, ABadStepIsToldWhenItIsReadAndChangesNothing) {
+  auto train = compile(Mlp{}, options("webgpu"), loss_of);
+  step(train, 0);
+  const std::string before = train.fingerprint();
+  std::vector<float> bad = wave(96, 1);
+  bad[7] = std::numeric_limits<float>::infinity();
+  const Result failed = train.step({{"x", bad}, {"y", wave(64, 1)}});
+  step(train, 2);  // queued behind: does nothing
+  try {
+    failed.loss();
+    FAIL() << "nothing was raised";
+  } catch (const NonFiniteError& error) {
+    EXPECT_EQ(std::string(error.what()).substr(0, 8), "step 1: ") << error.what();
+  }
+  EXPECT_EQ(train.fingerprint(), before);
+  step(train, 3).loss();
+  EXPECT_NE(train.fingerprint(), before);
+}
+
+struct Words {
+  Embedding table{5, 3};
+};
+
+TEST_F(GpuProgram, ABadIdIsToldWhenItIsReadAndChangesNothing) {
+  auto train = compile(Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Sgd{.lr = 0.1}, .device = "webgpu"},
+                       [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
+  const std::string before = train.fingerprint();
+  try {
+    train.step({{"ids", std::vector<std::int32_t>{0, 7, 1, 2}}}).loss();
+    FAIL() << "nothing was raised";
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()).substr(0, 51), "Embedding: id 7 is out of range: ids are 0 to 4\n  i") << error.what();
+  }
+  EXPECT_EQ(train.fingerprint(), before);
+  train.step({{"ids", std::vector<std::int32_t>{0, 3, 1, 2}}}).loss();
+  EXPECT_NE(train.fingerprint(), before);
+}
+
+TEST_F(GpuProgram, ATensorThatDoesNotFitIsRefused) {
+  const auto limit = webgpu::adapters()[0].limits.binding_bytes;
+  struct Large {
+    Param w;
+  };
+  const auto elements = static_cast<std::int64_t>(limit / 4 + 1024);
+  if (elements > (std::int64_t{1} << 29)) GTEST_SKIP() << "this adapter takes more than a test should ask for";
+  EXPECT_THROW(compile_forward(Large{Param({elements}, init::zeros())}, {.device = "webgpu"},
+                               [](const Large& m, const Inputs&) { return sum(m.w); }),
+               DeviceError);
+}
+
+// The device goes away in the middle of a run: an error, no hang; a new one goes on from what was saved, as if
+// nothing had happened.
+TEST_F(GpuProgram, TrainingGoesOnAfterTheDeviceWasLost) {
+  auto whole = compile(Mlp{}, options("webgpu"), loss_of);
+  for (int i = 0; i < 10; ++i) step(whole, i);
+  const std::string wanted = whole.fingerprint();
+
+  auto train = compile(Mlp{}, options("webgpu"), loss_of);
+  for (int i = 0; i < 5; ++i) step(train, i);
+  const NamedArrays parameters = train.download(), state = train.optimizer_state();
+  runtime::gpu_under(*runtime::open_device("webgpu", 0)).inject(webgpu::Fault::lost);
+  EXPECT_THROW(
+      for (int i = 5; i < 10; ++i) step(train, i).loss(), DeviceError);
+  EXPECT_THROW(train.download(), DeviceError);
+
+  auto again = compile(Mlp{}, options("webgpu"), loss_of);
+  again.upload(parameters);
+  again.upload_optimizer_state(state);
+  for (int i = 5; i < 10; ++i) step(again, i);
+  EXPECT_EQ(again.fingerprint(), wanted);
+}
+
+TEST_F(GpuProgram, EveryDispatchCanBeTimed) {
+  auto train = compile(Mlp{}, options("webgpu"), loss_of);
+  train.set_input("x", wave(96, 0));
+  train.set_input("y", wave(64, 0));
+  const auto times = train.profile(2);
+  ASSERT_EQ(static_cast<std::int64_t>(times.size()), train.counts().dispatches);
+  for (const DispatchTime& time : times) {
+    EXPECT_GT(time.microseconds, 0) << time.name;
+    EXPECT_NE(time.name, "");
+  }
+  EXPECT_EQ(train.steps(), 2);
+}
+
+}  // namespace
+}  // namespace tensorgrad
