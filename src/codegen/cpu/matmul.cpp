@@ -13,6 +13,8 @@ namespace {
 constexpr std::int64_t kTileRows = 16 * kPanelRows;
 constexpr std::int64_t kTileColumns = 192;
 constexpr std::int64_t kDepth = 256;  // of k at a time, so that panels stay in cache
+// Rows of a panel that lie further apart than this (in elements) share few sets of the cache: they are packed.
+constexpr std::int64_t kFarApart = 256;
 constexpr std::int64_t kFewTiles = 8;       // fewer than this are cut smaller, for more threads
 constexpr std::int64_t kTaskWork = 1 << 17;  // multiplications that are worth handing to a thread
 static_assert(kDepth <= kBlock && kTileColumns <= kBlock, "packing reads runs of at most a block");
@@ -42,7 +44,7 @@ class Operand {
       if (operand.strided_) {
         row_ = operand.row_stride_, step_ = operand.column_stride_;
         base_ = operand.origin(memory, batch) + row * row_ + column * step_;
-        direct_ = rows / kPanelRows;
+        if (step_ <= kFarApart) direct_ = rows / kPanelRows;
       }
       for (std::int64_t p = direct_; p * kPanelRows < rows; ++p)
         for (std::int64_t j = 0; j < kPanelRows; ++j) {
@@ -79,7 +81,7 @@ class Operand {
       if (strided) {
         row_ = operand.row_stride_;
         base_ = operand.origin(memory, batch) + row * row_ + column * stride;
-        if (stride == 1) direct_ = columns / NR;
+        if (stride == 1 && row_ <= kFarApart) direct_ = columns / NR;
       }
       const std::int64_t first = direct_ * NR;
       for (std::int64_t i = 0; first < columns && i < depth; ++i) {
