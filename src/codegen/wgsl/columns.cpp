@@ -145,7 +145,7 @@ class Columns {
     for (const ir::Store& s : k_.stores) {
       const std::string condition = store_condition(s, in_.guarded);
       if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
-      source.store_element(region(s.place.space), fmt::format("column + {}u", s.place.offset), s.dtype, program.as(s.value, 1));
+      source.store_element(region(s.place.space), moved("column", s.place.offset), s.dtype, program.as(s.value, 1));
       if (!condition.empty()) source.close();
     }
   }

@@ -112,8 +112,8 @@ class Matmul {
       for (const ir::Store& s : part.stores) {
         const std::string condition = store_condition(s, in_.guarded);
         if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
-        if (w == 4) source.store_quad(region(s.place.space), fmt::format("x + {}u", s.place.offset / 4), s.dtype, program.as(s.value, 4));
-        else source.store_element(region(s.place.space), fmt::format("x + {}u", s.place.offset), s.dtype, program.as(s.value, 1));
+        if (w == 4) source.store_quad(region(s.place.space), moved("x", s.place.offset / 4), s.dtype, program.as(s.value, 4));
+        else source.store_element(region(s.place.space), moved("x", s.place.offset), s.dtype, program.as(s.value, 1));
         if (!condition.empty()) source.close();
       }
     });
@@ -122,7 +122,7 @@ class Matmul {
   void store_sums(Source& source, const MatmulPart& part, const std::string& at, const std::string& value) const {
     const std::string condition = store_condition(part.column_sums, in_.guarded);
     if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
-    source.store_element(region(part.column_sums.place.space), fmt::format("{} + {}u", at, part.column_sums.place.offset), DType::f32, value);
+    source.store_element(region(part.column_sums.place.space), moved(at, part.column_sums.place.offset), DType::f32, value);
     if (!condition.empty()) source.close();
   }
 

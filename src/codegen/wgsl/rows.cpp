@@ -52,9 +52,9 @@ class Rows {
     if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
     const std::string value = program.as(s.value, width);
     if (width == 4) {
-      source.store_quad(region(s.place.space), fmt::format("{} + {}u", at, s.place.offset / 4), s.dtype, value);
+      source.store_quad(region(s.place.space), moved(at, s.place.offset / 4), s.dtype, value);
     } else {
-      source.store_element(region(s.place.space), fmt::format("{} + {}u", at, s.place.offset), s.dtype, value);
+      source.store_element(region(s.place.space), moved(at, s.place.offset), s.dtype, value);
     }
     if (!condition.empty()) source.close();
   }
@@ -121,16 +121,18 @@ class Rows {
       at_once(source, program, group, points, per_row, exact);
     else
       pass_by_pass(source, program, group, points, per_row, exact);
-    bool read_before = false;
-    for (const ir::Store& s : k_.stores)
-      if (is_line(s))
-        for (const ir::Load& load : k_.loads) read_before = read_before || load.place == s.place;
+    bool read_before = false, any_lines = false;
+    for (const ir::Store& s : k_.stores) {
+      if (!is_line(s)) continue;
+      any_lines = true;
+      for (const ir::Load& load : k_.loads) read_before = read_before || load.place == s.place;
+    }
     if (read_before && per_row > 1) source.line("workgroupBarrier();");
     const std::string live = exact ? "lane == 0u" : fmt::format("lane == 0u && place < {}u", k_.lines);
-    source.open(fmt::format("if ({}) {{", live));
+    if (any_lines) source.open(fmt::format("if ({}) {{", live));
     for (const ir::Store& s : k_.stores)
       if (is_line(s)) store(source, program, s, "row", 1);
-    source.close();
+    if (any_lines) source.close();
     return source.finish(invocations, ceil_div(k_.lines, slots));
   }
 

@@ -21,6 +21,8 @@ std::string type_name(DType dtype, int width) {
 
 std::string u32_text(std::int64_t value) { return fmt::format("{}u", value); }
 
+std::string moved(const std::string& at, std::int64_t offset) { return offset ? fmt::format("{} + {}u", at, offset) : at; }
+
 std::string number(double value, DType dtype, int width) {
   std::string text;
   if (dtype == DType::f32) {

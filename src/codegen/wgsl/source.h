@@ -87,6 +87,8 @@ std::string type_name(DType dtype, int width);
 // A number as text of that type.
 std::string number(double value, DType dtype, int width = 1);
 std::string u32_text(std::int64_t value);
+// "at + 12u"; `at` alone for 0.
+std::string moved(const std::string& at, std::int64_t offset);
 
 inline Region region(ir::Space space) { return static_cast<Region>(space); }
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

@@ -56,7 +56,7 @@ std::vector<Shader> emit_arg_reduce(const Emitting& in) {
   source.line("if (better(values[t], places[t], best, place)) {{ best = values[t]; place = places[t]; }}");
   source.close();
   for (const ir::Store& s : k.stores)
-    source.store_element(region(s.place.space), fmt::format("group + {}u", s.place.offset), DType::i32, "place");
+    source.store_element(region(s.place.space), moved("group", s.place.offset), DType::i32, "place");
   source.close();
   return {source.finish(kThreads, k.lines)};
 }
@@ -192,7 +192,7 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
   second.line("var sum = 0.0f;");
   second.line("for (var part = 0u; part < {}u; part++) {{ sum += {}; }}", parts,
               second.element(Region::scratch, fmt::format("part * {}u + x", V * D), DType::f32));
-  second.store_element(region(s.place.space), fmt::format("x + {}u", s.place.offset), s.dtype, "sum");
+  second.store_element(region(s.place.space), moved("x", s.place.offset), s.dtype, "sum");
   return {first.finish(kBeside * kAbove, blocks * V * parts, parts * V * D), second.finish(kThreads, ceil_div(V * D, kThreads), parts * V * D)};
 }
 
