@@ -31,7 +31,7 @@ const char* word(Health health) { return health == Health::nan ? "NaN" : "infini
 }  // namespace
 
 std::string Session::diagnose(Program& program) {
-  std::unique_ptr<Variant> variant = compile(program.stages.differentiate, program, false, {"fuse", "reuse"});
+  std::unique_ptr<Variant> variant = compile(program.stages.differentiate, program, false, {"fuse", "reuse"}, Program::Kind::diagnosing);
   submit(program, *variant);
   const ir::Graph& graph = variant->plan.graph;
   const auto health = [&](NodeId id) {

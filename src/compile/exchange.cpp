@@ -136,8 +136,10 @@ std::string Session::fingerprint() const {
   return sha.finish();
 }
 
-void Session::reset(std::optional<std::uint32_t> seed) {
+void Session::reset(Program& program, std::optional<std::uint32_t> seed) {
   std::lock_guard lock(mutex_);
+  program.faults = device_->allocate(runtime::kFaultElements, "bad ids");
+  program.runs = 0;
   if (seed) seed_ = *seed;
   pending_.clear();
   steps_ = 0;

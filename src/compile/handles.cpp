@@ -146,7 +146,7 @@ NamedArrays TrainingHandle::optimizer_state() const { return session("optimizer_
 void TrainingHandle::upload_optimizer_state(const NamedArrays& state) {
   session("upload_optimizer_state").upload_optimizer_state(state);
 }
-void TrainingHandle::reset(std::optional<std::uint32_t> seed) { session("reset").reset(seed); }
+void TrainingHandle::reset(std::optional<std::uint32_t> seed) { session("reset").reset(program("reset"), seed); }
 void TrainingHandle::set_lr(Schedule lr) { session("set_lr").set_lr(std::move(lr)); }
 double TrainingHandle::lr() const { return session("lr").next_lr(); }
 std::int64_t TrainingHandle::steps() const { return session("steps").steps(); }

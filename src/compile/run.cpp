@@ -1,9 +1,11 @@
 // Running programs: inputs in, kernels submitted, results read when somebody asks for them.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
 #include "compile/session.h"
+#include "ir/primitive.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -87,10 +89,10 @@ void Session::feed_scalar(Program& program, const char* name, float value) {
   if (!entry) return;
   std::int32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
-  const auto [last, is_new] = program.scalars.emplace(name, bits);
-  if (!is_new && last->second == bits) return;  // it is there already
-  last->second = bits;
+  const auto last = program.scalars.try_emplace(name, ~bits).first;
+  if (last->second == bits) return;  // it is there already
   device_->upload(*program.input_buffer, entry->offset, std::as_bytes(std::span(&bits, 1)));
+  last->second = bits;
 }
 
 void Session::set_input(Program& program, const std::string& name, const FeedValue& value) {
@@ -115,6 +117,7 @@ runtime::Spaces Session::spaces(Program& program, Variant& variant) const {
   set(Space::inputs, program.input_buffer);
   set(Space::outputs, variant.outputs);
   set(Space::arena, variant.arena);
+  out.faults = program.faults.get();
   return out;
 }
 
@@ -147,16 +150,45 @@ std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>&
   return outcome;
 }
 
-// A bad id, in the words of the op that met it.
-void Session::raise_failure(Variant& variant) {
-  const auto failure = device_->take_failure(*variant.loaded);
-  if (!failure) return;
-  const ir::Graph& graph = variant.plan.graph;
-  const ir::Node& node = graph[failure->node];
+std::optional<runtime::IndexFailure> Session::failure_of(const Program& program) const {
+  std::array<std::byte, 4 * runtime::kFaultElements> bytes{};
+  device_->read(*program.faults, 0, bytes);
+  return runtime::Device::failure_in(bytes);
+}
+
+namespace {
+
+// The ids of a node are below this.
+std::int64_t id_extent(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph[id];
+  switch (node.op->core) {
+    case ir::Core::gather: return graph[node.inputs[0]].type.shape[0];
+    case ir::Core::take: return graph[node.inputs[0]].type.shape[node.as<ir::AxisAttrs>().axis];
+    case ir::Core::segment_sum: return node.as<ir::RowsAttrs>().rows;
+    case ir::Core::scatter_add: return node.as<ir::ScatterAttrs>().size;
+    default: return node.as<ir::CheckAttrs>().size;
+  }
+}
+
+}  // namespace
+
+// A bad id, in the words of the op that met it. The step has not happened, nor has any behind it.
+void Session::raise_failure(Program& program, const runtime::IndexFailure& failure, std::int64_t step) {
+  for (const auto& each : {&program.main, &program.with_captures, &program.accumulating, &program.accumulating_captures})
+    if (*each)
+      if (const auto behind = (*each)->latest.lock()) behind->snapshot();  // it is told the same
+  const std::array<std::int32_t, runtime::kFaultElements> none{};
+  device_->upload(*program.faults, 0, std::as_bytes(std::span(none)));
+  if (program.training && step >= 0) steps_ = std::min(steps_, step);
+  const Variant* variant = program.variant(static_cast<Program::Kind>(failure.tag));
+  if (!variant) internal_error("a bad id of an unknown program: {}", failure.value);
+  const ir::Graph& graph = variant->plan.graph;
+  const ir::Node& node = graph[failure.node];
   const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
   const std::string op = site.composite.empty() ? std::string(node.op->name) : site.composite;
-  const std::string range = failure->extent > 0 ? fmt::format("ids are 0 to {}", failure->extent - 1) : "there are none";
-  throw UserError(user_message(op, fmt::format("id {} is out of range: {}", failure->value, range), "", site.scope,
+  const std::int64_t extent = id_extent(graph, failure.node);
+  const std::string range = extent > 0 ? fmt::format("ids are 0 to {}", extent - 1) : "there are none";
+  throw UserError(user_message(op, fmt::format("id {} is out of range: {}", failure.value, range), "", site.scope,
                                site.file, site.line));
 }
 
@@ -175,7 +207,6 @@ std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, 
   feed_scalar(*program, ops::Builder::kRateInput, static_cast<float>(rate));
   submit(*program, variant);
   auto outcome = expect_outcome(program, variant, options.captures);
-  if (device_->immediate()) raise_failure(variant);
   ++steps_;
   if (device_->immediate()) outcome->settle();
   return outcome;
@@ -191,7 +222,7 @@ std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, c
   feed_scalar(*program, ops::Builder::kStepInput, bits_of(static_cast<std::int32_t>(program->runs)));
   submit(*program, variant);
   auto outcome = expect_outcome(program, variant, options.captures);
-  if (device_->immediate()) raise_failure(variant);
+  if (device_->immediate()) outcome->settle();
   ++program->runs;
   return outcome;
 }
@@ -202,10 +233,14 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
   std::vector<DispatchTime> best;
   for (int i = 0; i < steps; ++i) {
     device_->wait();
-    device_->profile(true);
-    (program->training ? step(program, {}, {}) : run(program, {}, {}));
-    const auto times = device_->take_times(*program->main->loaded);
-    device_->profile(false);
+    struct Profiling {
+      runtime::Device& device;
+      explicit Profiling(runtime::Device& d) : device(d) { device.profile(true); }
+      ~Profiling() { device.profile(false); }
+    } profiling(*device_);
+    const auto outcome = program->training ? step(program, {}, {}) : run(program, {}, {});
+    const auto times = device_->take_times(*outcome->variant->loaded);
+    if (best.size() > times.size()) best.clear();  // a step that only accumulates is another program
     if (best.empty())
       for (const auto& time : times) best.push_back({time.name, time.microseconds});
     for (std::size_t j = 0; j < times.size(); ++j) best[j].microseconds = std::min(best[j].microseconds, times[j].microseconds);
@@ -216,11 +251,10 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
 void Session::wait(Program& program) {
   std::lock_guard lock(mutex_);
   device_->wait();
-  for (Variant* variant : {program.main.get(), program.with_captures.get(), program.accumulating.get(), program.accumulating_captures.get()}) {
-    if (!variant) continue;
-    if (const auto latest = variant->latest.lock()) latest->settle();
-    raise_failure(*variant);
-  }
+  for (const auto& variant : {&program.main, &program.with_captures, &program.accumulating, &program.accumulating_captures})
+    if (*variant)
+      if (const auto latest = (*variant)->latest.lock()) latest->settle();
+  if (const auto failure = failure_of(program)) raise_failure(program, *failure, -1);
   raise_pending();
 }
 
@@ -244,9 +278,11 @@ void Session::acknowledge(std::int64_t step) {
 // The step was not finite. Its inputs and parameters are still there if no other came after it.
 std::string Session::note_failure(Outcome& outcome) {
   if (non_finite_ != NonFinite::fail || !pending_.empty()) return pending_;
+  const bool later = outcome.step + 1 != steps_;
+  steps_ = std::min(steps_, outcome.step + 1);  // those behind it changed nothing
   pending_step_ = outcome.step;
   pending_ = fmt::format("step {}: the loss or a gradient is not finite", outcome.step);
-  if (outcome.step + 1 != steps_) return pending_;
+  if (later) return pending_;
   try {
     pending_ = fmt::format("step {}: {}", outcome.step, diagnose(*outcome.program));
   } catch (const DeviceError&) {  // no memory to keep every value: the short text has to do
@@ -261,16 +297,16 @@ void Outcome::snapshot() {
   if (done || bytes) return;
   const std::int64_t elements = variant->plan.outputs.elements();
   if (elements > 0) bytes = session->device_->read_later(*variant->outputs, 0, 4 * elements);
+  if (!settled) faults = session->device_->read_later(*program->faults, 0, 4 * runtime::kFaultElements);
 }
 
 // Looks at the flags of the step, and at what kernels reported.
 void Outcome::settle() {
   if (settled) return;
   std::lock_guard lock(session->mutex_);
-  if (!session->device_->immediate()) {
-    if (!bytes) session->device_->wait();
-    session->raise_failure(*variant);
-  }
+  if (!faults) session->device_->wait();
+  const auto failure = faults ? runtime::Device::failure_in(faults->wait()) : session->failure_of(*program);
+  if (failure) session->raise_failure(*program, *failure, step);
   settled = true;
   const schedule::Plan& plan = variant->plan;
   for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
@@ -298,6 +334,7 @@ void Outcome::resolve() {
   }
   done = true;
   bytes.reset();
+  faults.reset();
   watched = owner;
   session.reset();
   program.reset();

@@ -124,11 +124,12 @@ void Session::initialise() {
 }
 
 std::unique_ptr<Variant> Session::compile(const ir::Graph& graph, Program& program, bool captures,
-                                          const std::vector<std::string>& without) {
+                                          const std::vector<std::string>& without, Program::Kind kind) {
   auto variant = std::make_unique<Variant>();
   variant->plan = schedule::plan(simplify(graph, captures, without), {param_layout_, state_layout_, program.inputs}, without);
   variant->kernels = kernels::lower(variant->plan);
-  variant->loaded = device_->load(variant->kernels);
+  variant->loaded = device_->load(variant->kernels, static_cast<int>(kind));
+  if (!program.faults) program.faults = device_->allocate(runtime::kFaultElements, "bad ids");
   variant->outputs = device_->allocate(variant->plan.elements[static_cast<std::size_t>(Space::outputs)], "outputs");
   variant->arena = device_->allocate(variant->plan.elements[static_cast<std::size_t>(Space::arena)], "activations");
   return variant;
@@ -209,8 +210,8 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
   program->stages.simplify = simplify(program->stages.update, false, program->without);
 
   for (const InputSpec& spec : options.inputs) program->inputs.place(spec.name, {spec.dtype, spec.shape});
-  program->main = compile(program->stages.update, *program, false, program->without);
-  if (accumulate_ > 1) program->accumulating = compile(program->stages.accumulate, *program, false, program->without);
+  program->main = compile(program->stages.update, *program, false, program->without, Program::Kind::main);
+  if (accumulate_ > 1) program->accumulating = compile(program->stages.accumulate, *program, false, program->without, Program::Kind::accumulating);
   program->input_buffer = device_->allocate(program->inputs.elements(), "inputs");
   gradient_buffer_ = device_->allocate(param_layout_.elements(), "gradients");
   grow_state();
@@ -230,7 +231,7 @@ std::shared_ptr<Program> Session::build_forward(const std::vector<InputSpec>& in
   program->stages.trace = std::move(traced.builder.graph);
   program->stages.simplify = simplify(program->stages.trace, false, program->without);
   for (const InputSpec& spec : inputs) program->inputs.place(spec.name, {spec.dtype, spec.shape});
-  program->main = compile(program->stages.trace, *program, false, program->without);
+  program->main = compile(program->stages.trace, *program, false, program->without, Program::Kind::main);
   program->input_buffer = device_->allocate(program->inputs.elements(), "inputs");
   program->compile_ms = ms_since(start);
   return program;
@@ -251,7 +252,8 @@ Variant& Session::choose(Program& program, bool captures, bool accumulating) {
                              : program.training ? program.stages.update
                                                 : program.stages.trace;
     const std::int64_t before = program.inputs.elements();
-    variant = compile(graph, program, true, program.without);
+    variant = compile(graph, program, true, program.without,
+                      accumulating ? Program::Kind::accumulating_captures : Program::Kind::with_captures);
     // A capture may read an input that nothing else did; all declared inputs have a place already.
     if (program.inputs.elements() != before) {
       program.input_buffer = device_->allocate(program.inputs.elements(), "inputs");

@@ -40,6 +40,7 @@ struct Outcome {
   std::shared_ptr<Program> program;
   Variant* variant = nullptr;        // of the program
   std::unique_ptr<runtime::Pending> bytes;  // its outputs, once a later run writes over them
+  std::unique_ptr<runtime::Pending> faults;  // as they were after it, likewise
   std::int64_t step = -1;            // of training
   bool with_captures = false;
   std::weak_ptr<Session> watched;    // afterwards, to acknowledge the error
@@ -73,6 +74,13 @@ class Program {
   schedule::Layout inputs;
   std::unique_ptr<runtime::Buffer> input_buffer;
   std::unique_ptr<Variant> main, with_captures, accumulating, accumulating_captures;
+  // The same by number, which tells whose node a bad id met; `diagnosing` is made when it is needed.
+  enum class Kind : std::uint8_t { main, with_captures, accumulating, accumulating_captures, diagnosing };
+  Variant* variant(Kind kind) const {
+    Variant* const all[] = {main.get(), with_captures.get(), accumulating.get(), accumulating_captures.get(), nullptr};
+    return all[static_cast<std::size_t>(kind)];
+  }
+  std::unique_ptr<runtime::Buffer> faults;  // bad ids; while there is one, no variant changes parameters or state
   double compile_ms = 0;
   std::int64_t runs = 0;
   std::map<std::string, std::int32_t> scalars;  // as they were uploaded last
@@ -105,7 +113,7 @@ class Session : public std::enable_shared_from_this<Session> {
   NamedArrays optimizer_state() const;
   void upload_optimizer_state(const NamedArrays& state);
   std::string fingerprint() const;
-  void reset(std::optional<std::uint32_t> seed);
+  void reset(Program& program, std::optional<std::uint32_t> seed);
   void set_lr(Schedule lr);
   double next_lr() const;
   std::int64_t steps() const;
@@ -121,7 +129,7 @@ class Session : public std::enable_shared_from_this<Session> {
  private:
   friend struct Outcome;
   std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
-                                   const std::vector<std::string>& without);
+                                   const std::vector<std::string>& without, Program::Kind kind);
   Variant& choose(Program& program, bool captures, bool accumulating);
   void lay_out_parameters();
   void initialise();
@@ -132,7 +140,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void feed_scalar(Program& program, const char* name, float value);
   void submit(Program& program, Variant& variant);
   std::shared_ptr<Outcome> expect_outcome(const std::shared_ptr<Program>& program, Variant& variant, bool captures);
-  void raise_failure(Variant& variant);
+  void raise_failure(Program& program, const runtime::IndexFailure& failure, std::int64_t step);
+  std::optional<runtime::IndexFailure> failure_of(const Program& program) const;
   std::string note_failure(Outcome& outcome);
   std::string diagnose(Program& program);
   Array read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type) const;

@@ -21,6 +21,14 @@ class Buffer {
   virtual ~Buffer() = default;
 };
 
+// A kernel met an id outside its range. What it and later kernels would have written is undefined,
+// but for parameters and state: updates come last and were not made.
+struct IndexFailure {
+  int tag = 0;  // of the kernels, as load() was given it
+  ir::NodeId node = -1;
+  std::int64_t value = 0;
+};
+
 // Kernels made ready to run.
 class Loaded {
  public:
@@ -33,14 +41,15 @@ class Loaded {
   virtual std::string text() const { return {}; }
 };
 
-using Spaces = std::array<Buffer*, ir::kSpaces>;
+// The memory of a run: the spaces of its kernels, and a place for bad ids.
+struct Spaces {
+  std::array<Buffer*, ir::kSpaces> space{};
+  Buffer* faults = nullptr;  // kFaultElements
 
-// A kernel met an id outside its range. What it and later kernels would have written is undefined,
-// but for parameters and state: updates come last and were not made.
-struct IndexFailure {
-  ir::NodeId node = -1;
-  std::int64_t value = 0, extent = 0;
+  Buffer*& operator[](std::size_t i) { return space[i]; }
+  Buffer* operator[](std::size_t i) const { return space[i]; }
 };
+inline constexpr std::int64_t kFaultElements = 4;
 
 // Bytes as they were when they were asked for.
 class Pending {
@@ -62,7 +71,8 @@ class Device {
   virtual void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) = 0;
   virtual std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) = 0;
-  virtual std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels) = 0;
+  // `tag` (0 to 63) tells the kernels that share one place for bad ids apart.
+  virtual std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag = 0) = 0;
   // Runs the kernels in order, or sees to it that they will. `loaded` and the buffers outlive the run.
   virtual void submit(Loaded& loaded, const Spaces& spaces) = 0;
   // Whether submit() returns when all is done.
@@ -77,10 +87,13 @@ class Device {
   };
   // Of the last run of `loaded`; waits.
   virtual std::vector<Time> take_times(Loaded& loaded) = 0;
-  // The first bad id since the last call, if any; waits. As long as it is not taken, runs of `loaded` change
-  // neither parameters nor state.
-  virtual std::optional<IndexFailure> take_failure(Loaded& loaded) = 0;
+  // What the bytes of a place for bad ids say. As long as they say something, no run that shares the place changes
+  // parameters or state.
+  static std::optional<IndexFailure> failure_in(std::span<const std::byte> faults);
 };
+
+// What is noted there for a bad id.
+std::array<std::int32_t, 2> fault_words(const IndexFailure& failure);
 
 // "auto" or a name from devices(); a UserError otherwise. Devices are shared between programs.
 std::shared_ptr<Device> open_device(const std::string& name, int threads);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -44,7 +45,8 @@ void list_webgpu(std::vector<DeviceInfo>& list) {
       first = info_of(adapters[0], 0);
     }
   } catch (const DeviceError& error) {
-    first.problem = std::string(error.what()).substr(std::string_view("webgpu: ").size());
+    const std::string_view text = error.what(), prefix = "webgpu: ";
+    first.problem = text.starts_with(prefix) ? text.substr(prefix.size()) : text;
   }
   first.name = "webgpu";
   first.description = first.available ? "short for webgpu:0" : "a GPU, through WebGPU";
@@ -102,6 +104,18 @@ std::shared_ptr<Device> open_webgpu(std::size_t index) {
 }
 
 }  // namespace
+
+// A node fits 24 bits; 0 means that nothing is noted.
+std::array<std::int32_t, 2> fault_words(const IndexFailure& failure) {
+  return {(failure.tag << 24) + failure.node + 1, static_cast<std::int32_t>(failure.value)};
+}
+
+std::optional<IndexFailure> Device::failure_in(std::span<const std::byte> faults) {
+  std::int32_t words[2] = {};
+  if (faults.size() >= sizeof words) std::memcpy(words, faults.data(), sizeof words);
+  if (words[0] == 0) return {};
+  return IndexFailure{words[0] >> 24, (words[0] & 0xffffff) - 1, words[1]};
+}
 
 std::shared_ptr<Device> open_device(const std::string& name, int threads) {
   if (const auto index = adapter_index(name)) return open_webgpu(*index);

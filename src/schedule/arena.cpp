@@ -13,7 +13,7 @@ namespace {
 Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_t>& order) {
   Packing out;
   out.offsets.assign(blocks.size(), 0);
-  std::vector<std::size_t> placed, beside;  // placed: by offset
+  std::vector<std::size_t> placed;  // by offset
   for (const std::size_t i : order) {
     const std::int64_t size = aligned(blocks[i].elements);
     std::int64_t offset = 0;

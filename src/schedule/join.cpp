@@ -117,7 +117,7 @@ bool Fuser::joins_lines(NodeId id, int g) {
   for (const Operand& operand : operands_[at(id)]) {
     if (out_.group[at(operand.base)] != g) continue;
     const bool from_line = out_.line[at(operand.base)];
-    if (as_line ? !from_line : false) return false;
+    if (as_line && !from_line) return false;
     if (!as_line && from_line) {
       if (!spreads_lines(operand.map, to.lines, to.length)) return false;
     } else if (!alias(operand, count(id))) {

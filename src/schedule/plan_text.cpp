@@ -12,17 +12,6 @@ using ir::Space;
 
 namespace {
 
-std::string_view kind_of(const Step& step) {
-  if (step.copied >= 0) return "copy";
-  switch (step.group.kind) {
-    case Group::Kind::rows: return "rows";
-    case Group::Kind::columns: return "columns";
-    case Group::Kind::matmul: return "matmul";
-    case Group::Kind::single: return "single";
-  }
-  return "?";
-}
-
 // 1234567 as "1.23 M".
 std::string scaled(std::int64_t value, const char* unit) {
   const char* const prefixes[] = {"", "k", "M", "G", "T"};
@@ -34,7 +23,16 @@ std::string scaled(std::int64_t value, const char* unit) {
 
 }  // namespace
 
-std::string_view Step::kind() const { return kind_of(*this); }
+std::string_view Step::kind() const {
+  if (copied >= 0) return "copy";
+  switch (group.kind) {
+    case Group::Kind::rows: return "rows";
+    case Group::Kind::columns: return "columns";
+    case Group::Kind::matmul: return "matmul";
+    case Group::Kind::single: return "single";
+  }
+  return "?";
+}
 
 std::string Plan::text() const {
   std::int64_t operations = 0, read = 0, written = 0;

@@ -13,6 +13,7 @@ void add_embedding(Samples& rows) {
   rows.push_back({"embedding", "rank_0_id", {table, ints({}, 0, 5)}, rows_of});
   rows.push_back(
       {"embedding", "repeated_ids", {table, given({6}, {2, 2, 5, 2, 0, 2}, i32)}, rows_of});
+  rows.push_back({"embedding", "long_list_of_ids", {table, ints({2500}, 0, 5)}, rows_of});
   rows.push_back({"embedding", "one_row", {real({1, 3}), ints({5}, 0, 0)}, rows_of});
   rows.push_back({"embedding", "one_column", {real({6, 1}), ints({5}, 0, 5)}, rows_of});
   rows.push_back({"embedding", "no_ids", {table, ints({0}, 0, 5)}, rows_of});

@@ -85,6 +85,8 @@ void add_sizes(Samples& rows) {
     add("middle_of_many", {9, 40, 13}, 1);
   }
   rows.push_back({"mean", "of_20000", {real({20000})}, [](In x) { return mean(x[0]); }});
+  rows.push_back({"sum", "tall_columns", {real({5000, 5})}, [](In x) { return sum(x[0], 0); }});
+  rows.push_back({"mean", "tall_columns_even", {real({9000, 8})}, [](In x) { return mean(x[0] * x[0], 0); }});
   rows.push_back({"var", "columns_300_rows", {real({300, 7})}, [](In x) { return var(x[0], 0); }});
   rows.push_back(
       {"logsumexp", "row_of_700", {real({3, 700})}, [](In x) { return logsumexp(x[0], -1); }});

@@ -140,7 +140,6 @@ TEST(IndexingSemantics, IdsOutOfRangeStopTheRun) {
         expect(args, function, {});
       } catch (const runtime::IndexFailure& failure) {
         EXPECT_EQ(static_cast<double>(failure.value), bad);
-        EXPECT_EQ(failure.extent, 3);
         return;
       }
       ADD_FAILURE() << "id " << bad << " was accepted";

@@ -192,9 +192,12 @@ Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptio
     device.upload(*buffers[s], 0, std::as_bytes(std::span(before[s])));
     spaces[s] = buffers[s].get();
   }
+  const auto faults = device.allocate(runtime::kFaultElements, "bad ids");
+  spaces.faults = faults.get();
   device.submit(*loaded, spaces);
-  if (const auto failure = device.take_failure(*loaded))
-    throw *failure;
+  std::array<std::byte, 4 * runtime::kFaultElements> noted{};
+  device.read(*faults, 0, noted);
+  if (const auto failure = runtime::Device::failure_in(noted)) throw *failure;
   Image after = before;
   for (std::size_t s = 0; s < buffers.size(); ++s)
     device.read(*buffers[s], 0, std::as_writable_bytes(std::span(after[s])));

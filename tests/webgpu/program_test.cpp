@@ -117,8 +117,25 @@ TEST_F(GpuProgram, ABadIdIsToldWhenItIsReadAndChangesNothing) {
     EXPECT_EQ(std::string(error.what()).substr(0, 51), "Embedding: id 7 is out of range: ids are 0 to 4\n  i") << error.what();
   }
   EXPECT_EQ(train.fingerprint(), before);
+  EXPECT_EQ(train.steps(), 0);
   train.step({{"ids", std::vector<std::int32_t>{0, 3, 1, 2}}}).loss();
   EXPECT_NE(train.fingerprint(), before);
+}
+
+// The step that met it is blamed, not the one before; those behind it have not happened.
+TEST_F(GpuProgram, ABadIdIsBlamedOnItsOwnStep) {
+  auto train = compile(Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Adam{.lr = 0.1}, .device = "webgpu"},
+                       [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
+  const auto with = [&](std::int32_t id) { return train.step({{"ids", std::vector<std::int32_t>{0, id, 1, 2}}}); };
+  const Result good = with(3), bad = with(5), behind = with(4);
+  EXPECT_TRUE(std::isfinite(good.loss()));
+  EXPECT_THROW(bad.loss(), UserError);
+  EXPECT_EQ(train.steps(), 1);
+  EXPECT_THROW(behind.loss(), UserError);
+  auto twin = compile(Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Adam{.lr = 0.1}, .device = "webgpu"},
+                      [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
+  twin.step({{"ids", std::vector<std::int32_t>{0, 3, 1, 2}}});
+  EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
 TEST_F(GpuProgram, ATensorThatDoesNotFitIsRefused) {

@@ -13,6 +13,7 @@
 #include "ops/table.h"
 #include "passes/pipeline.h"
 #include "schedule/plan.h"
+#include "tensorgrad/error.h"
 
 namespace tensorgrad {
 namespace {
@@ -126,6 +127,36 @@ std::string shaders_of(const std::string& body) {
     for (const wgsl::Shader& shader : wgsl::emit(kernel, {}, true))
       out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
   return out;
+}
+
+// Everything is counted in 32 bits; a space that is never in memory can be larger.
+TEST(Shaders, RefuseWhatTheyCannotCount) {
+  try {
+    shaders_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[70000]}
+  %1 = reshape(%0) {shape=[70000,1]}
+  %2 = broadcast_to(%1) {shape=[70000,70000]}
+  %3 = broadcast_to(%0) {shape=[70000,70000]}
+  %4 = mul(%2, %3)
+  %5 = reduce_sum(%4) {axes=[1]}
+  output "y" = %5
+)");
+    FAIL() << "nothing was raised";
+  } catch (const DeviceError& error) {
+    EXPECT_STREQ(error.what(), "webgpu: a kernel walks over 4900000000 elements, and at most 2^31 - 1 can be counted: "
+                               "rows 70000 x 70000: mul_reduce_sum");
+  }
+}
+
+// More workgroups than one dimension takes are laid out in two.
+TEST(Shaders, UseASecondDimensionWhereOneIsTooShort) {
+  const ir::Graph graph = ir::parse("graph {\n  %0 = input {name=\"x\", dtype=f32, shape=[1000]}\n  %1 = exp(%0)\n  output \"y\" = %1\n}\n", ops::find_primitive);
+  schedule::Layout parameters, state, inputs;
+  const auto kernels = kernels::lower(schedule::plan(graph, {parameters, state, inputs}));
+  const auto shaders = wgsl::emit(kernels.at(0), {.workgroups = 3}, false);
+  ASSERT_EQ(shaders.size(), 1u);
+  EXPECT_EQ(shaders[0].workgroups, (std::array<std::uint32_t, 3>{3, 2, 1}));  // 4 are needed
+  EXPECT_NE(shaders[0].wgsl.find("let group = group_id.x + 3u * group_id.y;\n  if (group >= 4u) { return; }"), std::string::npos);
 }
 
 class GoldenShaders : public testing::TestWithParam<Golden> {};

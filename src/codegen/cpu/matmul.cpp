@@ -2,6 +2,7 @@
 // memory where strides allow it, else packed through the operands' index maps. Each element adds its
 // products in the order of k, however the work is cut into tiles and tasks.
 #include <algorithm>
+#include <cstdlib>
 
 #include "codegen/cpu/compiled.h"
 #include "codegen/cpu/micro_kernel.h"
@@ -13,7 +14,7 @@ namespace {
 constexpr std::int64_t kTileRows = 16 * kPanelRows;
 constexpr std::int64_t kTileColumns = 192;
 constexpr std::int64_t kDepth = 256;  // of k at a time, so that panels stay in cache
-// Rows of a panel that lie further apart than this (in elements) share few sets of the cache: they are packed.
+// Values of k that lie further apart than this (in elements) share few sets of the cache: panels are packed then.
 constexpr std::int64_t kFarApart = 256;
 constexpr std::int64_t kFewTiles = 8;       // fewer than this are cut smaller, for more threads
 constexpr std::int64_t kTaskWork = 1 << 17;  // multiplications that are worth handing to a thread
@@ -44,7 +45,7 @@ class Operand {
       if (operand.strided_) {
         row_ = operand.row_stride_, step_ = operand.column_stride_;
         base_ = operand.origin(memory, batch) + row * row_ + column * step_;
-        if (step_ <= kFarApart) direct_ = rows / kPanelRows;
+        if (std::abs(step_) <= kFarApart) direct_ = rows / kPanelRows;
       }
       for (std::int64_t p = direct_; p * kPanelRows < rows; ++p)
         for (std::int64_t j = 0; j < kPanelRows; ++j) {
@@ -81,7 +82,7 @@ class Operand {
       if (strided) {
         row_ = operand.row_stride_;
         base_ = operand.origin(memory, batch) + row * row_ + column * stride;
-        if (stride == 1 && row_ <= kFarApart) direct_ = columns / NR;
+        if (stride == 1 && std::abs(row_) <= kFarApart) direct_ = columns / NR;
       }
       const std::int64_t first = direct_ * NR;
       for (std::int64_t i = 0; first < columns && i < depth; ++i) {

@@ -34,6 +34,7 @@ class Columns {
     beside_ = width_ == 4 ? 2 : 8;
     while (beside_ < 32 && ceil_div(k_.lines / width_, beside_) > 256) beside_ *= 2;
     down_ = kThreads / beside_;
+    while (down_ > 16 && static_cast<std::int64_t>(roots_.size()) * down_ * beside_ * 4 * width_ > in_.target.workgroup_bytes) down_ /= 2;
     const std::int64_t parts = k_.length <= kTurns * down_ ? 1 : ceil_div(k_.length, kTurns / 2 * down_);
     if (parts == 1) return {walk(1)};
     return {walk(parts), join(parts)};
@@ -49,7 +50,7 @@ class Columns {
   Shader walk(std::int64_t parts) {
     const bool whole = parts == 1;
     Source source(in_.title(whole ? "" : " (parts)"), in_.target);
-    ProgramWriter::note(source, k_.loads, k_.program, true);
+    ProgramWriter::note(source, k_.loads, k_.program);
     if (whole) note_stores(source, k_.stores, in_.guarded);
     else source.note(Region::scratch, DType::i32, true), source.note(Region::scratch, DType::f32, true);
     if (width_ == 4) source.use_quads();
@@ -143,7 +144,7 @@ class Columns {
       return in.op != ScalarOp::reduce && (in.line || in.op == ScalarOp::constant);
     });
     for (const ir::Store& s : k_.stores) {
-      const std::string condition = store_condition(s, in_.guarded);
+      const std::string condition = store_condition(source, s, in_.guarded);
       if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
       source.store_element(region(s.place.space), moved("column", s.place.offset), s.dtype, program.as(s.value, 1));
       if (!condition.empty()) source.close();
@@ -152,7 +153,7 @@ class Columns {
 
   Shader join(std::int64_t parts) {
     Source source(in_.title(" (whole)"), in_.target);
-    ProgramWriter::note(source, k_.loads, k_.program, true);
+    ProgramWriter::note(source, k_.loads, k_.program);
     note_stores(source, k_.stores, in_.guarded);
     source.note(Region::scratch, DType::i32, false);
     source.note(Region::scratch, DType::f32, false);

@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "codegen/wgsl/emitters.h"
 #include "codegen/wgsl/functions.h"
+#include "support/fail.h"
 
 namespace tensorgrad::wgsl {
 
@@ -9,16 +12,23 @@ std::string Emitting::title(const char* what) const {
   return fmt::format("{} {}: {}{}", ir::name(kernel.kind), space, kernel.name, what);
 }
 
+namespace {
+
+bool is_guarded(const ir::Store& store, bool guarded) {
+  return guarded && (store.place.space == ir::Space::parameters || store.place.space == ir::Space::state);
+}
+
+}  // namespace
+
 void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded) {
   for (const ir::Store& store : stores) {
     source.note(region(store.place.space), store.dtype, true);
-    if (!store_condition(store, guarded).empty()) source.note(Region::faults, DType::i32, false);
+    if (is_guarded(store, guarded)) source.note(Region::faults, DType::i32, false);
   }
 }
 
-std::string store_condition(const ir::Store& store, bool guarded) {
-  const bool lasting = store.place.space == ir::Space::parameters || store.place.space == ir::Space::state;
-  return guarded && lasting ? "faults[0] == 0" : "";
+std::string store_condition(const Source& source, const ir::Store& store, bool guarded) {
+  return is_guarded(store, guarded) ? source.no_fault() : "";
 }
 
 std::string identity_text(Source& source, ir::Combine combine, DType dtype) {
@@ -32,7 +42,7 @@ std::string identity_text(Source& source, ir::Combine combine, DType dtype) {
 std::string GroupReduction::join(ir::Combine combine, DType dtype, const std::string& value) {
   if (threads_ == 1) return value;
   const char* const kind = dtype == DType::f32 ? "f" : dtype == DType::i32 ? "i" : "b";
-  const std::string one = type_name(dtype == DType::boolean ? DType::boolean : dtype, 1);
+  const std::string one = type_name(dtype, 1);
   const std::string all = fmt::format("shared_{}{}", kind, turn_ % 2), some = fmt::format("joined_{}{}", kind, turn_ % 2);
   ++turn_;
   source_.declare(fmt::format("var<workgroup> {}: array<{}, {}>;", all, one, invocations_));
@@ -73,8 +83,24 @@ bool checks_ids(const ir::Kernel& kernel) {
   return out;
 }
 
+namespace {
+
+// Shaders count in 32 bits, some of them with a sign.
+void check_size(const Emitting& in) {
+  const ir::Kernel& k = in.kernel;
+  std::int64_t largest = k.kind == ir::Kernel::Kind::matmul ? k.batches * k.M * k.K : k.elements();
+  for (const ir::MatmulPart& part : k.parts) largest = std::max({largest, k.batches * k.M * part.N, k.batches * k.K * part.N});
+  for (const ir::Load& load : k.loads)
+    for (const ir::Layer& layer : load.map.layers()) largest = std::max(largest, layer.shape.count());
+  if (largest >= std::int64_t{1} << 31)
+    throw DeviceError(fmt::format("webgpu: a kernel walks over {} elements, and at most 2^31 - 1 can be counted: {}", largest, in.title()));
+}
+
+}  // namespace
+
 std::vector<Shader> emit(const ir::Kernel& kernel, const Target& target, bool guarded) {
   const Emitting in{kernel, target, guarded};
+  check_size(in);
   switch (kernel.kind) {
     case ir::Kernel::Kind::rows: return emit_rows(in);
     case ir::Kernel::Kind::columns: return emit_columns(in);

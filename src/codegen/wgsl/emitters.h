@@ -25,7 +25,7 @@ std::vector<Shader> emit_scatter_add(const Emitting& in);
 // Notes the memory of stores, and of faults where they must be looked at.
 void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded);
 // The condition under which a store may be made, besides that its element exists; empty: always.
-std::string store_condition(const ir::Store& store, bool guarded);
+std::string store_condition(const Source& source, const ir::Store& store, bool guarded);
 
 // Joins the values of `threads` neighbours (a power of two) with a fixed order; all of them get the result.
 // `lane` is the thread's place among them, `first` the number of the first.

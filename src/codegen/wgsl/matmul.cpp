@@ -80,12 +80,12 @@ class Matmul {
  private:
   void note(Source& source, bool operands, bool results) const {
     if (operands) {
-      ProgramWriter::note(source, k_.loads, k_.a, true);
-      for (const MatmulPart& part : k_.parts) ProgramWriter::note(source, k_.loads, part.b, true);
+      ProgramWriter::note(source, k_.loads, k_.a);
+      for (const MatmulPart& part : k_.parts) ProgramWriter::note(source, k_.loads, part.b);
     }
     for (const MatmulPart& part : k_.parts) {
       if (!results) continue;
-      ProgramWriter::note(source, k_.loads, part.epilogue, true);
+      ProgramWriter::note(source, k_.loads, part.epilogue);
       note_stores(source, part.stores, in_.guarded);
       if (part.sums_columns) note_stores(source, {part.column_sums}, in_.guarded);
     }
@@ -110,7 +110,7 @@ class Matmul {
         if (part.epilogue.code[i].op == ir::ScalarOp::accumulator) program.set(static_cast<Reg>(i), "product");
       program.write({.linear = "x", .line = "0u", .width = w});
       for (const ir::Store& s : part.stores) {
-        const std::string condition = store_condition(s, in_.guarded);
+        const std::string condition = store_condition(source, s, in_.guarded);
         if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
         if (w == 4) source.store_quad(region(s.place.space), moved("x", s.place.offset / 4), s.dtype, program.as(s.value, 4));
         else source.store_element(region(s.place.space), moved("x", s.place.offset), s.dtype, program.as(s.value, 1));
@@ -120,7 +120,7 @@ class Matmul {
   }
 
   void store_sums(Source& source, const MatmulPart& part, const std::string& at, const std::string& value) const {
-    const std::string condition = store_condition(part.column_sums, in_.guarded);
+    const std::string condition = store_condition(source, part.column_sums, in_.guarded);
     if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
     source.store_element(region(part.column_sums.place.space), moved(at, part.column_sums.place.offset), DType::f32, value);
     if (!condition.empty()) source.close();
@@ -209,7 +209,7 @@ class Matmul {
       const std::int64_t count = ceil_div(k_.parts[p].N, t.TN);
       const std::string call = fmt::format("part_{}(batch, m0, (tile - {}u) * {}u, split, thread);", p, first, t.TN);
       if (k_.parts.size() == 1) source.line("{}", call);
-      else source.line("{}if (tile >= {}u && tile < {}u) {{ {} }}", "", first, first + count, call);
+      else source.line("if (tile >= {}u && tile < {}u) {{ {} }}", first, first + count, call);
       first += count;
     }
     return source.finish(t.threads(), across * down * k_.batches * t.splits, whole ? 0 : scratch());
@@ -262,8 +262,10 @@ class Matmul {
     fetch("next");
     source.close();
     if (part.sums_columns) {
+      source.open("if (m0 == 0u) {");
       source.open(fmt::format("for (var k = thread / {0}u; k < {1}u; k += {2}u) {{", quads, t.TK, lanes));
       source.line("sums += tile_b[k * {0}u + thread % {0}u];", quads);
+      source.close();
       source.close();
     }
     // Small tiles wait for workgroup memory more than they compute: four values of k are read at a time.
@@ -272,14 +274,12 @@ class Matmul {
     else source.open(fmt::format("for (var k = 0u; k < {}u; k += {}u) {{", t.TK, together));
     for (int u = 0; u < together; ++u) {
       for (int i = 0; i < quads_m; ++i) source.line("let a{}_{} = tile_a[(k + {}u) * {}u + {}u + ty];", i, u, u, t.TM / 4, i * t.TM / t.RM);
-      if (quads_m == 0) source.line("let a_{} = tile_a[(k + {}u) * {}u + (ty >> 2u)][ty & 3u];", u, u, t.TM / 4);
       for (int j = 0; j < quads_n; ++j) source.line("let b{}_{} = tile_b[(k + {}u) * {}u + {}u + tx];", j, u, u, t.TN / 4, j * TX);
     }
     for (int u = 0; u < together; ++u)
       for (int i = 0; i < t.RM; ++i)
         for (int j = 0; j < quads_n; ++j) {
-          const std::string one = quads_m == 0 ? fmt::format("a_{}", u) : fmt::format("a{}_{}.{}", i / 4, u, "xyzw"[i % 4]);
-          source.line("c{0}_{1} = fma(vec4<f32>({2}), b{1}_{3}, c{0}_{1});", i, j, one, u);
+          source.line("c{0}_{1} = fma(vec4<f32>(a{2}_{4}.{3}), b{1}_{4}, c{0}_{1});", i, j, i / 4, "xyzw"[i % 4], u);
         }
     source.close();
     source.line("workgroupBarrier();");
@@ -407,9 +407,8 @@ class Matmul {
     const MatmulPart& part = k_.parts[p];
     const int w = width(part), TX = t.TN / t.RN;
     const bool rows_inside = k_.M % t.TM == 0, columns_inside = part.N % t.TN == 0;
-    // A thread has one row, or four neighbouring ones in each quarter or half of the tile.
-    const std::string m = source.let(
-        t.RM == 1 ? "m0 + ty" : fmt::format("m0 + {}u + 4u * ty", (i / 4) * (t.TM / (t.RM / 4)) + i % 4), "m");
+    // A thread has four neighbouring rows of the tile, or four of each half.
+    const std::string m = source.let(fmt::format("m0 + {}u + 4u * ty", (i / 4) * (t.TM / (t.RM / 4)) + i % 4), "m");
     const std::string n = source.let(fmt::format("n0 + {}u + 4u * tx", j * 4 * TX), "n");
     for (int q = 0; q < (w == 4 ? 1 : 4); ++q) {
       std::vector<std::string> holds;

@@ -12,13 +12,13 @@ using ir::Load;
 using ir::Reg;
 using ir::ScalarOp;
 
-void ProgramWriter::note(Source& source, const std::vector<Load>& loads, const ir::ScalarProgram& program, bool guarded) {
+void ProgramWriter::note(Source& source, const std::vector<Load>& loads, const ir::ScalarProgram& program) {
   for (const Instr& in : program.code) {
     if (in.op == ScalarOp::load || in.op == ScalarOp::gather) {
       const Load& load = loads[static_cast<std::size_t>(in.slot)];
       if (load.source == Load::Source::memory) source.note(region(load.place.space), load.dtype, false);
     }
-    if (guarded && (in.op == ScalarOp::gather || in.op == ScalarOp::check_index)) source.note(Region::faults, DType::i32, true);
+    if (in.op == ScalarOp::gather || in.op == ScalarOp::check_index) source.note(Region::faults, DType::i32, true);
   }
 }
 
@@ -92,14 +92,16 @@ std::string ProgramWriter::load(const Instr& in, const Point& point) {
 
 // The id where it is in range, else 0; a bad one is noted.
 std::string ProgramWriter::check(const std::string& id, const Instr& in, int width) {
+  source_.declare_fault_note();
   source_.declare(
       "fn checked(id: i32, extent: i32, node: i32) -> i32 {\n"
       "  if (id >= 0 && id < extent) { return id; }\n"
-      "  if (faults[0] == 0) { faults[0] = node; faults[1] = id; }\n"
+      "  note_fault(node, id);\n"
       "  return 0;\n}");
-  if (width == 1) return source_.let(fmt::format("checked({}, {}, {})", id, in.extent, in.node + 1), "v");
+  const std::int32_t node = source_.fault_code(in.node);
+  if (width == 1) return source_.let(fmt::format("checked({}, {}, {})", id, in.extent, node), "v");
   std::vector<std::string> parts;
-  for (const char c : {'x', 'y', 'z', 'w'}) parts.push_back(fmt::format("checked({}.{}, {}, {})", id, c, in.extent, in.node + 1));
+  for (const char c : {'x', 'y', 'z', 'w'}) parts.push_back(fmt::format("checked({}.{}, {}, {})", id, c, in.extent, node));
   return source_.let(fmt::format("vec4<i32>({})", fmt::join(parts, ", ")), "v");
 }
 

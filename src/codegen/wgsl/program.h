@@ -27,7 +27,7 @@ class ProgramWriter {
       : source_(source), loads_(loads), program_(program), values_(program.code.size()) {}
 
   // Notes the memory that the program reads.
-  static void note(Source& source, const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, bool guarded);
+  static void note(Source& source, const std::vector<ir::Load>& loads, const ir::ScalarProgram& program);
 
   // Writes instructions [begin, end); `wanted` chooses among them.
   void write(const Point& point, const std::function<bool(std::size_t)>& wanted);

@@ -41,14 +41,14 @@ class Rows {
 
  private:
   void note(Source& source) const {
-    ProgramWriter::note(source, k_.loads, k_.program, true);
+    ProgramWriter::note(source, k_.loads, k_.program);
     note_stores(source, k_.stores, in_.guarded);
   }
 
   bool is_line(const ir::Store& store) const { return k_.program.line(store.value); }
 
   void store(Source& source, const ProgramWriter& program, const ir::Store& s, const std::string& at, int width) const {
-    const std::string condition = store_condition(s, in_.guarded);
+    const std::string condition = store_condition(source, s, in_.guarded);
     if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
     const std::string value = program.as(s.value, width);
     if (width == 4) {
@@ -278,7 +278,7 @@ class Rows {
     first.close();
 
     Source second(in_.title(" (whole)"), in_.target);
-    ProgramWriter::note(second, k_.loads, k_.program, true);
+    ProgramWriter::note(second, k_.loads, k_.program);
     std::vector<ir::Store> line_stores;
     for (const ir::Store& s : k_.stores)
       if (is_line(s)) line_stores.push_back(s);

@@ -15,6 +15,7 @@ struct Target {
   std::int64_t invocations = 256;         // per workgroup
   std::int64_t workgroup_bytes = 16384;
   std::int64_t workgroups = 65535;        // per dimension
+  int tag = 0;                            // of the program, in what is noted of bad ids
 };
 
 // Memory that a shader binds. The spaces of a kernel come first; then what only devices know:
@@ -36,7 +37,7 @@ struct Shader {
   std::int64_t scratch_elements = 0;
 };
 
-// Bad ids are noted in `faults` as (node + 1, id); kernels that write parameters or state leave them
+// The first bad id is noted in `faults` as (tag << 24 | node + 1, id); kernels that write parameters or state leave them
 // alone when something is noted there. `guarded`: some kernel of the program checks ids.
 std::vector<Shader> emit(const ir::Kernel& kernel, const Target& target, bool guarded);
 

@@ -138,7 +138,7 @@ Shader Source::finish(std::int64_t invocations, std::int64_t workgroups, std::in
     const bool quad = quads_ && region != Region::faults;
     text += fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", out.bindings.size(),
                         memory.writable ? "read_write" : "read", wgsl::name(region),
-                        quad ? fmt::format("vec4<{}>", one) : one);
+                        quad ? fmt::format("vec4<{}>", one) : region == Region::faults && memory.writable ? "atomic<i32>" : one);
     out.bindings.push_back({region, memory.writable});
   }
   text += '\n';

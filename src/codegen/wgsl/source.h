@@ -34,6 +34,13 @@ class Source {
   void store_element(Region region, const std::string& address, DType dtype, const std::string& value);
   void store_quad(Region region, const std::string& quad, DType dtype, const std::string& value);
 
+  // ---- bad ids. Only the first is noted, by whoever comes first.
+  std::string no_fault() const { return memory_.at(Region::faults).writable ? "atomicLoad(&faults[0]) == 0" : "faults[0] == 0"; }
+  std::int32_t fault_code(ir::NodeId node) const { return (target_.tag << 24) + node + 1; }
+  void declare_fault_note() {
+    declare("fn note_fault(node: i32, id: i32) {\n  if (atomicCompareExchangeWeak(&faults[0], 0, node).exchanged) { atomicStore(&faults[1], id); }\n}");
+  }
+
   // ---- lines
   template <class... Args>
   void line(fmt::format_string<Args...> format, Args&&... args) {

@@ -24,7 +24,7 @@ std::vector<Shader> emit_arg_reduce(const Emitting& in) {
   const Kernel& k = in.kernel;
   if (k.lines == 0) return {};
   Source source(in.title(), in.target);
-  ProgramWriter::note(source, k.loads, k.program, true);
+  ProgramWriter::note(source, k.loads, k.program);
   note_stores(source, k.stores, in.guarded);
   const DType dtype = k.program.dtype(last(k.program));
   const bool real = dtype == DType::f32;
@@ -66,7 +66,7 @@ std::vector<Shader> emit_scan(const Emitting& in) {
   const Kernel& k = in.kernel;
   if (k.lines == 0 || k.length == 0) return {};
   Source source(in.title(), in.target);
-  ProgramWriter::note(source, k.loads, k.program, true);
+  ProgramWriter::note(source, k.loads, k.program);
   note_stores(source, k.stores, in.guarded);
   const ir::Store& s = k.stores[0];
   const std::string type = type_name(s.dtype, 1);
@@ -113,6 +113,7 @@ std::string load_text(Source& source, const ir::Load& load, const char* linear) 
                                                              : number(load.value, load.dtype);
   for (auto guard = at.guards.rbegin(); guard != at.guards.rend(); ++guard)
     text = fmt::format("select({}, {}, {})", number(guard->fill, load.dtype), text, guard->holds);
+  use_function(source, "bits_to_f32", 1);  // of a fill that is not finite
   return text;
 }
 
@@ -123,8 +124,8 @@ void note_loads(Source& source, const Kernel& k) {
 
 // Bad ids are noted by the threads that look at all of them first.
 void note_bad(Source& source, const Kernel& k, const std::string& id, const std::string& condition) {
-  source.line("if ({0}({1} < 0 || {1} >= {2}) && faults[0] == 0) {{ faults[0] = {3}; faults[1] = {1}; }}", condition, id, k.extent,
-              k.stores[0].node + 1);
+  source.declare_fault_note();
+  source.line("if ({0}({1} < 0 || {1} >= {2})) {{ note_fault({3}, {1}); }}", condition, id, k.extent, source.fault_code(k.stores[0].node));
 }
 
 }  // namespace

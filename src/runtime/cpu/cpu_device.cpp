@@ -39,7 +39,7 @@ class CpuBuffer : public Buffer {
 
 class CpuLoaded : public Loaded {
  public:
-  explicit CpuLoaded(const std::vector<ir::Kernel>& kernels) {
+  CpuLoaded(const std::vector<ir::Kernel>& kernels, int own_tag) : tag(own_tag) {
     for (const ir::Kernel& kernel : kernels) {
       compiled.push_back(cpu::compile(kernel));
       names.push_back(fmt::format("{}: {}", ir::name(kernel.kind), kernel.name));
@@ -50,7 +50,7 @@ class CpuLoaded : public Loaded {
   std::vector<std::unique_ptr<cpu::Compiled>> compiled;
   std::vector<std::string> names;
   std::vector<Device::Time> times;
-  std::optional<IndexFailure> failure;  // of the last run
+  int tag;
 };
 
 class CpuPending : public Pending {
@@ -88,8 +88,8 @@ class CpuDevice : public Device {
     return std::make_unique<CpuPending>(std::move(out));
   }
 
-  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels) override {
-    return std::make_unique<CpuLoaded>(kernels);
+  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag) override {
+    return std::make_unique<CpuLoaded>(kernels, tag);
   }
 
   bool immediate() const override { return true; }
@@ -97,10 +97,9 @@ class CpuDevice : public Device {
 
   void submit(Loaded& loaded, const Spaces& spaces) override {
     cpu::Memory memory;
-    for (std::size_t i = 0; i < spaces.size(); ++i)
+    for (std::size_t i = 0; i < memory.space.size(); ++i)
       memory.space[i] = spaces[i] ? static_cast<CpuBuffer*>(spaces[i])->data() : nullptr;
     auto& own = static_cast<CpuLoaded&>(loaded);
-    own.failure.reset();
     own.times.clear();
     for (std::size_t i = 0; i < own.compiled.size(); ++i) {
       try {
@@ -109,7 +108,8 @@ class CpuDevice : public Device {
         const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
         if (profiling_) own.times.push_back({own.names[i], took.count()});
       } catch (const cpu::IndexError& e) {
-        own.failure = IndexFailure{e.node, e.value, e.extent};
+        const auto words = fault_words({own.tag, e.node, e.value});
+        if (spaces.faults) upload(*spaces.faults, 0, std::as_bytes(std::span(words)));
         return;
       }
     }
@@ -118,9 +118,6 @@ class CpuDevice : public Device {
   void profile(bool on) override { profiling_ = on; }
   std::vector<Time> take_times(Loaded& loaded) override { return static_cast<CpuLoaded&>(loaded).times; }
 
-  std::optional<IndexFailure> take_failure(Loaded& loaded) override {
-    return std::exchange(static_cast<CpuLoaded&>(loaded).failure, std::nullopt);
-  }
 
  private:
   bool profiling_ = false;

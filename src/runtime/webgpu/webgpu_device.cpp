@@ -14,7 +14,6 @@ namespace {
 
 using wgsl::Region;
 
-constexpr std::int64_t kFaults = 2;  // elements: node + 1, id
 // Runs are handed over together while the device has work: a submit costs as much as twenty dispatches.
 constexpr std::int64_t kDispatchesTogether = 256;
 
@@ -49,10 +48,9 @@ class GpuLoaded : public Loaded {
   }
 
   std::vector<Dispatch> list;
-  std::shared_ptr<webgpu::Buffer> scratch, faults;
-  bool checks = false, is_bound = false;
-  std::map<ir::NodeId, std::int64_t> extents;  // of nodes that check ids
-  std::array<std::uint64_t, ir::kSpaces> bound{};  // serials of the buffers that the bind groups were made for
+  std::shared_ptr<webgpu::Buffer> scratch;
+  bool is_bound = false;
+  std::array<std::uint64_t, ir::kSpaces + 1> bound{};  // serials of the buffers that the bind groups were made for
 };
 
 class GpuPending : public Pending {
@@ -88,8 +86,9 @@ class WebGpuDevice : public Device {
 
   std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
     std::lock_guard lock(*mutex_);
-    // Shaders may see memory as quads.
-    const std::int64_t rounded = std::max<std::int64_t>((elements + 3) / 4 * 4, 4);
+    // Shaders may see memory as quads. One more: the place of an empty tensor may be the end, and where nothing may be
+    // read, its first element is.
+    const std::int64_t rounded = (elements + 3) / 4 * 4 + 4;
     gpu_->check_binding(4 * static_cast<std::uint64_t>(rounded), what);
     return std::make_unique<GpuBuffer>(gpu_->buffer(4 * static_cast<std::uint64_t>(rounded), what), ++buffers_);
   }
@@ -110,17 +109,14 @@ class WebGpuDevice : public Device {
         gpu_->read_later(get(buffer), 4 * static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(bytes)), mutex_);
   }
 
-  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels) override {
+  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag) override {
     std::lock_guard lock(*mutex_);
     auto out = std::make_unique<GpuLoaded>();
-    for (const ir::Kernel& kernel : kernels) {
-      out->checks = out->checks || wgsl::checks_ids(kernel);
-      note_extents(kernel, out->extents);
-    }
+    const bool checks = std::any_of(kernels.begin(), kernels.end(), wgsl::checks_ids);
     std::int64_t scratch = 0;
     std::vector<webgpu::PipelineSpec> specs;
     for (const ir::Kernel& kernel : kernels)
-      for (wgsl::Shader& shader : wgsl::emit(kernel, target(), out->checks)) {
+      for (wgsl::Shader& shader : wgsl::emit(kernel, target(tag), checks)) {
         webgpu::PipelineSpec spec{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
         for (const wgsl::Binding& b : shader.bindings)
           spec.accesses.push_back(b.writable ? webgpu::Access::write : webgpu::Access::read);
@@ -133,8 +129,8 @@ class WebGpuDevice : public Device {
     const auto buffer = [&](std::int64_t elements, const char* what) {
       return gpu_->buffer(4 * static_cast<std::uint64_t>((elements + 3) / 4 * 4), what);
     };
+    gpu_->check_binding(4 * static_cast<std::uint64_t>(scratch), "partial results");
     if (scratch) out->scratch = buffer(scratch, "partial results");
-    out->faults = buffer(4, "faults");
     return out;
   }
 
@@ -175,19 +171,6 @@ class WebGpuDevice : public Device {
     return out;
   }
 
-  std::optional<IndexFailure> take_failure(Loaded& loaded) override {
-    std::lock_guard lock(*mutex_);
-    auto& own = static_cast<GpuLoaded&>(loaded);
-    if (!own.checks) return {};
-    std::int32_t noted[kFaults] = {};
-    gpu_->read(*own.faults, 0, std::as_writable_bytes(std::span(noted)));
-    if (noted[0] == 0) return {};
-    const std::int32_t none[kFaults] = {};
-    gpu_->write(*own.faults, 0, std::as_bytes(std::span(none)));
-    const auto extent = own.extents.find(noted[0] - 1);
-    return IndexFailure{noted[0] - 1, noted[1], extent == own.extents.end() ? 0 : extent->second};
-  }
-
  private:
   // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a matrix product.
   static webgpu::GpuOptions options() {
@@ -198,23 +181,12 @@ class WebGpuDevice : public Device {
 
   static const webgpu::Buffer& get(const Buffer& buffer) { return static_cast<const GpuBuffer&>(buffer).get(); }
 
-  wgsl::Target target() const {
+  wgsl::Target target(int tag) const {
     const webgpu::Limits& limits = gpu_->limits();
     return {.invocations = std::min<std::int64_t>(256, limits.workgroup_invocations),
             .workgroup_bytes = limits.workgroup_bytes,
-            .workgroups = limits.workgroups};
-  }
-
-  static void note_extents(const ir::Kernel& kernel, std::map<ir::NodeId, std::int64_t>& extents) {
-    const auto note = [&](const ir::ScalarProgram& program) {
-      for (const ir::Instr& in : program.code)
-        if (in.op == ir::ScalarOp::gather || in.op == ir::ScalarOp::check_index) extents[in.node] = in.extent;
-    };
-    note(kernel.program);
-    note(kernel.a);
-    for (const ir::MatmulPart& part : kernel.parts) note(part.b), note(part.epilogue);
-    const bool scatters = kernel.kind == ir::Kernel::Kind::segment_sum || kernel.kind == ir::Kernel::Kind::scatter_add;
-    if (scatters && !kernel.stores.empty()) extents[kernel.stores[0].node] = kernel.extent;
+            .workgroups = limits.workgroups,
+            .tag = tag};
   }
 
   void bind(GpuLoaded& own, const Spaces& spaces) {
@@ -223,7 +195,10 @@ class WebGpuDevice : public Device {
       for (const wgsl::Binding& b : d.shader.bindings) {
         switch (b.region) {
           case Region::scratch: bindings.push_back({own.scratch.get()}); break;
-          case Region::faults: bindings.push_back({own.faults.get()}); break;
+          case Region::faults:
+            if (!spaces.faults) internal_error("{} checks ids and has no place to note bad ones", d.shader.name);
+            bindings.push_back({&get(*spaces.faults)});
+            break;
           default: {
             const Buffer* buffer = spaces[static_cast<std::size_t>(b.region)];
             if (!buffer) internal_error("{} binds {}, which has no memory", d.shader.name, wgsl::name(b.region));
@@ -237,9 +212,11 @@ class WebGpuDevice : public Device {
     own.is_bound = true;
   }
 
-  static std::array<std::uint64_t, ir::kSpaces> serials(const Spaces& spaces) {
-    std::array<std::uint64_t, ir::kSpaces> out{};
-    for (std::size_t i = 0; i < spaces.size(); ++i) out[i] = spaces[i] ? static_cast<const GpuBuffer*>(spaces[i])->serial() : 0;
+  static std::array<std::uint64_t, ir::kSpaces + 1> serials(const Spaces& spaces) {
+    const auto serial = [](const Buffer* buffer) { return buffer ? static_cast<const GpuBuffer*>(buffer)->serial() : 0; };
+    std::array<std::uint64_t, ir::kSpaces + 1> out{};
+    for (std::size_t i = 0; i < spaces.space.size(); ++i) out[i] = serial(spaces[i]);
+    out.back() = serial(spaces.faults);
     return out;
   }
 

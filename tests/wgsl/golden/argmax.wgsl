@@ -30,7 +30,7 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
     for (var t = 1u; t < 64u; t++) {
       if (better(values[t], places[t], best, place)) { best = values[t]; place = places[t]; }
     }
-    outputs[group + 0u] = place;
+    outputs[group] = place;
   }
 }
 

@@ -52,7 +52,7 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
     }
     for (var q = 0u; q < 4u; q++) {
       let column = 4u * at + q;
-      outputs[(column + 0u) >> 2u][(column + 0u) & 3u] = sum_0[q];
+      outputs[(column) >> 2u][(column) & 3u] = sum_0[q];
     }
   }
 }

@@ -36,6 +36,6 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   let v_7 = v_6 + vec4<f32>(1.0f);
   let v_8 = v_7 * vec4<f32>(0.5f);
   let v_9 = v_4 * v_8;
-  outputs[x + 0u] = v_9;
+  outputs[x] = v_9;
 }
 

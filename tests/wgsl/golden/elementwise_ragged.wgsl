@@ -13,6 +13,6 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   let i_2 = q_0 + p_1 * 5u;
   let v_3 = inputs[i_2];
   let v_4 = exp(v_3);
-  outputs[x + 0u] = v_4;
+  outputs[x] = v_4;
 }
 

@@ -3,11 +3,14 @@
 @group(0) @binding(0) var<storage, read> parameters: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> inputs: array<vec4<i32>>;
 @group(0) @binding(2) var<storage, read_write> outputs: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> faults: array<i32>;
+@group(0) @binding(3) var<storage, read_write> faults: array<atomic<i32>>;
 
+fn note_fault(node: i32, id: i32) {
+  if (atomicCompareExchangeWeak(&faults[0], 0, node).exchanged) { atomicStore(&faults[1], id); }
+}
 fn checked(id: i32, extent: i32, node: i32) -> i32 {
   if (id >= 0 && id < extent) { return id; }
-  if (faults[0] == 0) { faults[0] = node; faults[1] = id; }
+  note_fault(node, id);
   return 0;
 }
 @compute @workgroup_size(64)
@@ -21,6 +24,6 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   let p_3 = x % 2u;
   let i_4 = p_3 + u32(v_2.x) * 2u;
   let v_5 = parameters[i_4];
-  outputs[x + 0u] = v_5;
+  outputs[x] = v_5;
 }
 

@@ -2,9 +2,13 @@
 // segment_sum 8 x 5: segment_sum
 @group(0) @binding(0) var<storage, read> inputs: array<u32>;
 @group(0) @binding(1) var<storage, read_write> outputs: array<f32>;
-@group(0) @binding(2) var<storage, read_write> faults: array<i32>;
+@group(0) @binding(2) var<storage, read_write> faults: array<atomic<i32>>;
 
 var<workgroup> sums: array<f32, 256>;
+fn bits_to_f32(bits: u32) -> f32 { var b = bits; return bitcast<f32>(b); }
+fn note_fault(node: i32, id: i32) {
+  if (atomicCompareExchangeWeak(&faults[0], 0, node).exchanged) { atomicStore(&faults[1], id); }
+}
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let group = group_id.x;
@@ -41,42 +45,42 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
     let p_21 = p + 56u;
     let i_22 = p_21 + 64u;
     let id_23 = bitcast<i32>(inputs[i_22]);
-    if (v == 0 && d == 0u && (id_2 < 0 || id_2 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_2; }
+    if (v == 0 && d == 0u && (id_2 < 0 || id_2 >= 10)) { note_fault(3, id_2); }
     if (id_2 == v) {
       let x = (p + 0u) * 8u + column;
       sum += bitcast<f32>(inputs[x]);
     }
-    if (v == 0 && d == 0u && (id_5 < 0 || id_5 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_5; }
+    if (v == 0 && d == 0u && (id_5 < 0 || id_5 >= 10)) { note_fault(3, id_5); }
     if (id_5 == v) {
       let x = (p + 8u) * 8u + column;
       sum += bitcast<f32>(inputs[x]);
     }
-    if (v == 0 && d == 0u && (id_8 < 0 || id_8 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_8; }
+    if (v == 0 && d == 0u && (id_8 < 0 || id_8 >= 10)) { note_fault(3, id_8); }
     if (id_8 == v) {
       let x = (p + 16u) * 8u + column;
       sum += bitcast<f32>(inputs[x]);
     }
-    if (v == 0 && d == 0u && (id_11 < 0 || id_11 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_11; }
+    if (v == 0 && d == 0u && (id_11 < 0 || id_11 >= 10)) { note_fault(3, id_11); }
     if (id_11 == v) {
       let x = (p + 24u) * 8u + column;
       sum += bitcast<f32>(inputs[x]);
     }
-    if (v == 0 && d == 0u && (id_14 < 0 || id_14 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_14; }
+    if (v == 0 && d == 0u && (id_14 < 0 || id_14 >= 10)) { note_fault(3, id_14); }
     if (id_14 == v) {
       let x = (p + 32u) * 8u + column;
       sum += bitcast<f32>(inputs[x]);
     }
-    if (v == 0 && d == 0u && (id_17 < 0 || id_17 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_17; }
+    if (v == 0 && d == 0u && (id_17 < 0 || id_17 >= 10)) { note_fault(3, id_17); }
     if (id_17 == v) {
       let x = (p + 40u) * 8u + column;
       sum += bitcast<f32>(inputs[x]);
     }
-    if (v == 0 && d == 0u && (id_20 < 0 || id_20 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_20; }
+    if (v == 0 && d == 0u && (id_20 < 0 || id_20 >= 10)) { note_fault(3, id_20); }
     if (id_20 == v) {
       let x = (p + 48u) * 8u + column;
       sum += bitcast<f32>(inputs[x]);
     }
-    if (v == 0 && d == 0u && (id_23 < 0 || id_23 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_23; }
+    if (v == 0 && d == 0u && (id_23 < 0 || id_23 >= 10)) { note_fault(3, id_23); }
     if (id_23 == v) {
       let x = (p + 56u) * 8u + column;
       sum += bitcast<f32>(inputs[x]);
@@ -85,7 +89,7 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   for (; p < end; p += 8u) {
     let i_24 = p + 64u;
     let id_25 = bitcast<i32>(inputs[i_24]);
-    if (v == 0 && d == 0u && (id_25 < 0 || id_25 >= 10) && faults[0] == 0) { faults[0] = 3; faults[1] = id_25; }
+    if (v == 0 && d == 0u && (id_25 < 0 || id_25 >= 10)) { note_fault(3, id_25); }
     if (id_25 == v) {
       let x = (p) * 8u + column;
       sum += bitcast<f32>(inputs[x]);

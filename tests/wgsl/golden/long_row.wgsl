@@ -71,7 +71,7 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   }
   let v_3 = sqrt(r_2);
   if (thread == 0u) {
-    outputs[row + 0u] = v_3;
+    outputs[row] = v_3;
   }
 }
 

@@ -22,7 +22,7 @@ fn right_0_4(batch: u32, row: u32, column: u32) -> vec4<f32> {
   return inputs[(i_5) >> 2u];
 }
 fn finish_0(x: u32, product: vec4<f32>) {
-  outputs[x + 0u] = product;
+  outputs[x] = product;
 }
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

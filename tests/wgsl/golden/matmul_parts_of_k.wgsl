@@ -97,8 +97,10 @@ fn part_0(batch: u32, m0: u32, n0: u32, split: u32, thread: u32) {
         next_b_1 = right_0_4(batch, k_21, x_20);
       }
     }
-    for (var k = thread / 8u; k < 64u; k += 32u) {
-      sums += tile_b[k * 8u + thread % 8u];
+    if (m0 == 0u) {
+      for (var k = thread / 8u; k < 64u; k += 32u) {
+        sums += tile_b[k * 8u + thread % 8u];
+      }
     }
     for (var k = slice * 16u; k < (slice + 1u) * 16u; k += 4u) {
       let a0_0 = tile_a[(k + 0u) * 8u + 0u + ty];
@@ -215,7 +217,7 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
 @group(0) @binding(1) var<storage, read> scratch: array<vec4<f32>>;
 
 fn finish_0(x: u32, product: vec4<f32>) {
-  outputs[x + 0u] = product;
+  outputs[x] = product;
 }
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

@@ -27,7 +27,7 @@ fn right_0_4(batch: u32, row: u32, column: u32) -> vec4<f32> {
 fn finish_0(x: u32, product: vec4<f32>) {
   let v_6 = product <= vec4<f32>(0.0f);
   let v_7 = select(product, vec4<f32>(0.0f), v_6);
-  outputs[x + 0u] = v_7;
+  outputs[x] = v_7;
 }
 fn part_0(batch: u32, m0: u32, n0: u32, split: u32, thread: u32) {
   let slice = thread / 64u;

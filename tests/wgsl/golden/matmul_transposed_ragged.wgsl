@@ -16,7 +16,7 @@ fn right_0(batch: u32, row: u32, column: u32) -> f32 {
   return v_3;
 }
 fn finish_0(x: u32, product: f32) {
-  outputs[(x + 0u) >> 2u][(x + 0u) & 3u] = product;
+  outputs[(x) >> 2u][(x) & 3u] = product;
 }
 fn part_0(batch: u32, m0: u32, n0: u32, split: u32, thread: u32) {
   let slice = thread / 64u;

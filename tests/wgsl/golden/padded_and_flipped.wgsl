@@ -13,6 +13,6 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   let i_2 = select(0u, u32(s_0), (g_1 >= 0 && g_1 < 6));
   let v_3 = select((-1.0f), inputs[i_2], (g_1 >= 0 && g_1 < 6));
   let v_4 = -v_3;
-  outputs[x + 0u] = v_4;
+  outputs[x] = v_4;
 }
 

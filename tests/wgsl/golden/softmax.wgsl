@@ -35,8 +35,6 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   }
   let v_9 = vec4<f32>(r_8);
   let v_10 = v_6 / v_9;
-  outputs[x + 0u] = v_10;
-  if (lane == 0u) {
-  }
+  outputs[x] = v_10;
 }
 
