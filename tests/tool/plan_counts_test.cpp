@@ -46,7 +46,7 @@ TEST_P(PlanCounts, NoKernelOnlyCopiesAndPlacesAreAligned) {
   std::int64_t top = 0;
   for (const auto& kernel : lines[0]["plan"]) {
     EXPECT_NE(kernel["kind"], "copy") << kernel;
-    EXPECT_NE(kernel["ops"], nlohmann::json({"copy"})) << kernel;
+    EXPECT_NE(kernel["ops"].dump(), "[\"copy\"]") << kernel;
     EXPECT_FALSE(kernel["writes"].empty()) << kernel;
     for (const auto& tensor : kernel["writes"]) {
       EXPECT_EQ(tensor["offset"].get<std::int64_t>() % 256, 0) << kernel;

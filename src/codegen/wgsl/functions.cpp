@@ -40,6 +40,13 @@ constexpr Function kFunctions[] = {
   if (y == 2.0f) { return x * x; }
   if (y == -1.0f) { return 1.0f / x; }
   let size = abs(x);
+  if ((bitcast<u32>(y) & 0x7fffffffu) == 0x7f800000u) {
+    return select(select(0.0f, bits_to_f32(0x7f800000u), (size > 1.0f) == (y > 0.0f)), 1.0f, size == 1.0f);
+  }
+  if (bitcast<u32>(size) == 0x7f800000u) {
+    let far = select(0.0f, bits_to_f32(0x7f800000u), y > 0.0f);
+    return select(far, -far, x < 0.0f && odd);
+  }
   if (size == 0.0f) {
     let zero = select(0.0f, bits_to_f32(0x7f800000u), y < 0.0f);
     return select(zero, -zero, odd && whole && (bitcast<u32>(x) >> 31u) == 1u);
@@ -65,6 +72,19 @@ constexpr Function kFunctions[] = {
   let t = s * s;
   return 2.0f * s * (1.0f + t * (0.333333333f + t * (0.2f + t * (0.142857143f + t * (0.111111111f + t * (0.0909090909f + t * 0.0769230769f))))));
 })"},
+    // Drivers take few bits of large angles. Here pi/2 is taken off in three parts, whose multiples are exact.
+    {"sine_of_quarters", 2, "", R"(fn sine_of_quarters(x: f32, more: i32) -> f32 {
+  let k = round(x * 0.636619772f);
+  let r = ((x - k * 1.5703125f) - k * 0.000483751297f) - k * 7.54978995e-8f;
+  let z = r * r;
+  let sine = r + r * z * (-0.166666546f + z * (0.00833216087f + z * -0.000195152959f));
+  let cosine = 1.0f - 0.5f * z + z * z * (0.0416666457f + z * (-0.00138873163f + z * 0.0000244331571f));
+  let quarter = (i32(k) + more) & 3;
+  let value = select(sine, cosine, (quarter & 1) == 1);
+  return select(value, -value, quarter >= 2);
+})"},
+    {"sine", 1, "sine_of_quarters", "fn sine(x: f32) -> f32 { return select(sine_of_quarters(x, 0), sin(x), abs(x) > 100000.0f); }"},
+    {"cosine", 1, "sine_of_quarters", "fn cosine(x: f32) -> f32 { return select(sine_of_quarters(x, 1), cos(x), abs(x) > 100000.0f); }"},
     {"hyperbolic_tangent", 1, "is_nan", R"(fn hyperbolic_tangent(x: f32) -> f32 {
   if (is_nan(x)) { return x; }
   if (abs(x) < 0.25f) {

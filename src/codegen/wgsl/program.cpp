@@ -159,8 +159,8 @@ std::string ProgramWriter::compute(const Instr& in, int width) {
     case ScalarOp::expm1: return call("exp_minus_1", a);
     case ScalarOp::log: return fmt::format("log({})", a);
     case ScalarOp::log1p: return call("log_1_plus", a);
-    case ScalarOp::sin: return fmt::format("sin({})", a);
-    case ScalarOp::cos: return fmt::format("cos({})", a);
+    case ScalarOp::sin: return call("sine", a);
+    case ScalarOp::cos: return call("cosine", a);
     case ScalarOp::tanh: return call("hyperbolic_tangent", a);
     case ScalarOp::erf: return call("error_function", a);
     case ScalarOp::less: return from == DType::boolean ? fmt::format("!{} & {}", a, b) : fmt::format("{} < {}", a, b);
