@@ -33,20 +33,20 @@ constexpr Function kFunctions[] = {
     {"power", 2, "is_nan", R"(fn power(x: f32, y: f32) -> f32 {
   if (y == 0.0f || x == 1.0f) { return 1.0f; }
   if (is_nan(x) || is_nan(y)) { return x + y; }
-  let odd = fract(y * 0.5f) != 0.0f;
-  let whole = fract(y) == 0.0f;
-  if (x < 0.0f && !whole) { return bits_to_f32(0x7fc00000u); }
-  if (y == 1.0f) { return x; }
-  if (y == 2.0f) { return x * x; }
-  if (y == -1.0f) { return 1.0f / x; }
   let size = abs(x);
   if ((bitcast<u32>(y) & 0x7fffffffu) == 0x7f800000u) {
     return select(select(0.0f, bits_to_f32(0x7f800000u), (size > 1.0f) == (y > 0.0f)), 1.0f, size == 1.0f);
   }
+  let odd = fract(y * 0.5f) != 0.0f;
+  let whole = fract(y) == 0.0f;
   if (bitcast<u32>(size) == 0x7f800000u) {
     let far = select(0.0f, bits_to_f32(0x7f800000u), y > 0.0f);
-    return select(far, -far, x < 0.0f && odd);
+    return select(far, -far, x < 0.0f && odd && whole);
   }
+  if (x < 0.0f && !whole) { return bits_to_f32(0x7fc00000u); }
+  if (y == 1.0f) { return x; }
+  if (y == 2.0f) { return x * x; }
+  if (y == -1.0f) { return 1.0f / x; }
   if (size == 0.0f) {
     let zero = select(0.0f, bits_to_f32(0x7f800000u), y < 0.0f);
     return select(zero, -zero, odd && whole && (bitcast<u32>(x) >> 31u) == 1u);
