@@ -37,8 +37,6 @@ class Loaded {
   virtual std::int64_t dispatches() const = 0;
   virtual std::int64_t passes() const { return 0; }
   virtual std::int64_t submits() const { return 0; }
-  // The source that was compiled for the device; empty where there is none.
-  virtual std::string text() const { return {}; }
 };
 
 // The memory of a run: the spaces of its kernels, and a place for bad ids.

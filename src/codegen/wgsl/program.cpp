@@ -54,15 +54,17 @@ std::string ProgramWriter::as(Reg r, int width) const {
   return value(r);
 }
 
-std::string ProgramWriter::read(const Load& load, const Address& address) const {
+std::string read(Source& source, const Load& load, const Address& address) {
   std::string out;
   switch (load.source) {
-    case Load::Source::memory: out = source_.element(region(load.place.space), address.text, load.dtype); break;
+    case Load::Source::memory: out = source.element(region(load.place.space), address.text, load.dtype); break;
     case Load::Source::iota: out = fmt::format("i32({})", address.text); break;
     case Load::Source::constant: out = number(load.value, load.dtype); break;
   }
-  for (auto guard = address.guards.rbegin(); guard != address.guards.rend(); ++guard)
+  for (auto guard = address.guards.rbegin(); guard != address.guards.rend(); ++guard) {
+    if (load.dtype == DType::f32 && !std::isfinite(static_cast<float>(guard->fill))) use_function(source, "bits_to_f32", 1);
     out = fmt::format("select({}, {}, {})", number(guard->fill, load.dtype), out, guard->holds);
+  }
   return out;
 }
 
@@ -70,13 +72,10 @@ std::string ProgramWriter::load(const Instr& in, const Point& point) {
   const Load& load = loads_[static_cast<std::size_t>(in.slot)];
   const bool in_memory = load.source == Load::Source::memory;
   const std::int64_t offset = in_memory ? load.place.offset : 0;
-  for (const ir::Layer& layer : load.map.layers())
-    for (const ir::Guard& guard : layer.guards)
-      if (load.dtype == DType::f32 && !std::isfinite(static_cast<float>(guard.fill))) use_function(source_, "bits_to_f32", 1);
-  if (in.line) return source_.let(read(load, address(source_, load.map, point.line, offset)), "v");
+  if (in.line) return source_.let(read(source_, load, address(source_, load.map, point.line, offset)), "v");
   if (point.is_matrix)
-    return source_.let(read(load, address(source_, load.map, point.batch, point.row, point.column, offset)), "v");
-  if (point.width == 1) return source_.let(read(load, address(source_, load.map, point.linear, offset)), "v");
+    return source_.let(read(source_, load, address(source_, load.map, point.batch, point.row, point.column, offset)), "v");
+  if (point.width == 1) return source_.let(read(source_, load, address(source_, load.map, point.linear, offset)), "v");
   if (const auto quad = quad_map(load.map, offset); quad && in_memory) {
     const std::string at = quad_address(source_, *quad, point.linear);
     if (quad->step == 1) return source_.let(source_.quad(region(load.place.space), at, load.dtype), "v");
@@ -85,7 +84,7 @@ std::string ProgramWriter::load(const Instr& in, const Point& point) {
   std::vector<std::string> parts;
   for (int j = 0; j < 4; ++j) {
     const std::string linear = source_.let(fmt::format("4u * {} + {}u", point.linear, j), "e");
-    parts.push_back(source_.let(read(load, address(source_, load.map, linear, offset)), "v"));
+    parts.push_back(source_.let(read(source_, load, address(source_, load.map, linear, offset)), "v"));
   }
   return source_.let(fmt::format("{}({})", type_name(load.dtype, 4), fmt::join(parts, ", ")), "v");
 }

@@ -45,7 +45,6 @@ class ProgramWriter {
 
  private:
   std::string load(const ir::Instr& in, const Point& point);
-  std::string read(const ir::Load& load, const Address& address) const;
   std::string gather(const ir::Instr& in, const Point& point);
   std::string check(const std::string& id, const ir::Instr& in, int width);
   std::string compute(const ir::Instr& in, int width);
@@ -55,6 +54,9 @@ class ProgramWriter {
   const ir::ScalarProgram& program_;
   std::vector<std::string> values_;
 };
+
+// The element of a load at that address: memory, a position or a number; the fill where a guard fails.
+std::string read(Source& source, const ir::Load& load, const Address& address);
 
 // a joined with b.
 std::string combined(Source& source, ir::Combine combine, DType dtype, int width, const std::string& a, const std::string& b);

@@ -106,15 +106,8 @@ std::vector<Shader> emit_scan(const Emitting& in) {
 
 namespace {
 
-std::string load_text(Source& source, const ir::Load& load, const char* linear) {
-  const Address at = address(source, load.map, linear, load.source == ir::Load::Source::memory ? load.place.offset : 0);
-  std::string text = load.source == ir::Load::Source::memory ? source.element(region(load.place.space), at.text, load.dtype)
-                     : load.source == ir::Load::Source::iota ? fmt::format("i32({})", at.text)
-                                                             : number(load.value, load.dtype);
-  for (auto guard = at.guards.rbegin(); guard != at.guards.rend(); ++guard)
-    text = fmt::format("select({}, {}, {})", number(guard->fill, load.dtype), text, guard->holds);
-  use_function(source, "bits_to_f32", 1);  // of a fill that is not finite
-  return text;
+std::string load_text(Source& source, const ir::Load& load, const std::string& linear) {
+  return read(source, load, address(source, load.map, linear, load.source == ir::Load::Source::memory ? load.place.offset : 0));
 }
 
 void note_loads(Source& source, const Kernel& k) {
@@ -163,7 +156,7 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
   std::vector<std::string> ids;
   for (int j = 0; j < 8; ++j) {
     const std::string at = first.let(fmt::format("p + {}u", j * kAbove), "p");
-    ids.push_back(first.let(load_text(first, k.loads[0], at.c_str()), "id"));
+    ids.push_back(first.let(load_text(first, k.loads[0], at), "id"));
   }
   const auto add = [&](const std::string& id, const std::string& at) {
     note_bad(first, k, id, "v == 0 && d == 0u && ");

@@ -40,12 +40,6 @@ class GpuLoaded : public Loaded {
   std::int64_t dispatches() const override { return static_cast<std::int64_t>(list.size()); }
   std::int64_t passes() const override { return list.empty() ? 0 : 1; }
   std::int64_t submits() const override { return list.empty() ? 0 : 1; }
-  std::string text() const override {
-    std::string out;
-    for (const Dispatch& d : list)
-      out += fmt::format("// {} x {} workgroups\n{}\n", d.shader.workgroups[0], d.shader.workgroups[1], d.shader.wgsl);
-    return out;
-  }
 
   std::vector<Dispatch> list;
   std::shared_ptr<webgpu::Buffer> scratch;

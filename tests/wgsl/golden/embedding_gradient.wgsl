@@ -5,7 +5,6 @@
 @group(0) @binding(2) var<storage, read_write> faults: array<atomic<i32>>;
 
 var<workgroup> sums: array<f32, 256>;
-fn bits_to_f32(bits: u32) -> f32 { var b = bits; return bitcast<f32>(b); }
 fn note_fault(node: i32, id: i32) {
   if (atomicCompareExchangeWeak(&faults[0], 0, node).exchanged) { atomicStore(&faults[1], id); }
 }
