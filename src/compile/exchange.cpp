@@ -63,9 +63,8 @@ constexpr const char* kStepEntry = "step";  // of the optimizer's state: steps m
 std::string wgsl_text(const std::vector<ir::Kernel>& kernels) {
   const bool guarded = std::any_of(kernels.begin(), kernels.end(), wgsl::checks_ids);
   std::string out;
-  for (const ir::Kernel& kernel : kernels)
-    for (const wgsl::Shader& shader : wgsl::emit(kernel, {}, guarded))
-      out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
+  for (const wgsl::Shader& shader : wgsl::emit(kernels, {}, guarded))
+    out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
   return out;
 }
 

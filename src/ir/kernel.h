@@ -63,6 +63,7 @@ struct Kernel {
   };
   Kind kind = Kind::rows;
   std::string name;     // the ops it came from, for people
+  int stage = -1;       // neighbours of one stage may run in any order, or at once; -1: alone
   std::int64_t lines = 1, length = 1;
   std::vector<Load> loads;
   ScalarProgram program;
@@ -74,6 +75,7 @@ struct Kernel {
   IndexMap store_map = IndexMap::contiguous({});  // scan, scatter_add: where the rows' elements go
 
   std::int64_t batches = 1, M = 0, K = 0;  // matmul
+  std::string tiles;                       // matmul: those that a device likes best, by name; empty: by shape
   ScalarProgram a;                         // over [batch..., M, K]: the left operand
   std::vector<MatmulPart> parts;
 

@@ -479,7 +479,10 @@ class Lowering {
 
 std::vector<Kernel> lower(const Plan& plan) {
   std::vector<Kernel> kernels;
-  for (const schedule::Step& step : plan.steps) kernels.push_back(Lowering(plan, step).run());
+  for (const schedule::Step& step : plan.steps) {
+    kernels.push_back(Lowering(plan, step).run());
+    kernels.back().stage = step.stage;
+  }
   return kernels;
 }
 

@@ -1,5 +1,7 @@
 #include "kernels/tiles.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,6 +19,8 @@ struct Candidate {
 };
 constexpr Candidate kCandidates[] = {
     {{.TM = 128, .TN = 128, .TK = 16, .RM = 8, .RN = 8}, 0.60},
+    {{.TM = 128, .TN = 64, .TK = 16, .RM = 8, .RN = 4}, 0.50},
+    {{.TM = 64, .TN = 128, .TK = 16, .RM = 4, .RN = 8}, 0.50},
     {{.TM = 64, .TN = 64, .TK = 32, .RM = 4, .RN = 4}, 0.45},
     {{.TM = 32, .TN = 32, .TK = 64, .RM = 4, .RN = 4, .slices = 4}, 0.25},
 };
@@ -46,7 +50,11 @@ double microseconds(const ir::Kernel& kernel, const Candidate& c, std::int64_t s
 
 }  // namespace
 
-MatmulTiles choose_tiles(const ir::Kernel& kernel) {
+std::string MatmulTiles::name() const { return direct ? "direct" : fmt::format("{}x{}x{}", TM, TN, TK); }
+
+namespace {
+
+MatmulTiles by_shape(const ir::Kernel& kernel) {
   std::int64_t narrowest = kernel.M, columns = 0;
   bool sums = false;
   for (const ir::MatmulPart& part : kernel.parts) {
@@ -67,6 +75,26 @@ MatmulTiles choose_tiles(const ir::Kernel& kernel) {
       best.splits = splits;
     }
   return best;
+}
+
+}  // namespace
+
+std::vector<MatmulTiles> alternatives(const ir::Kernel& kernel) {
+  std::vector<MatmulTiles> out = {by_shape(kernel)};
+  if (out[0].direct) return out;
+  for (const Candidate& c : kCandidates) {
+    if (c.tiles.slices != out[0].slices || c.tiles.name() == out[0].name()) continue;
+    out.push_back(c.tiles);
+    out.back().splits = out[0].splits;
+  }
+  return out;
+}
+
+MatmulTiles choose_tiles(const ir::Kernel& kernel) {
+  if (kernel.tiles.empty()) return by_shape(kernel);
+  const std::vector<MatmulTiles> all = alternatives(kernel);
+  const auto named = std::find_if(all.begin(), all.end(), [&](const MatmulTiles& t) { return t.name() == kernel.tiles; });
+  return named == all.end() ? all[0] : *named;
 }
 
 }  // namespace tensorgrad::kernels

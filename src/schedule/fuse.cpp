@@ -12,6 +12,7 @@ constexpr Switch kSwitches[] = {
     {"merge", "groups of rows become one where values pass element by element"},
     {"side_by_side", "alike kernels that do not need each other become one"},
     {"ride", "bias gradients are made while a product packs its operand"},
+    {"overlap", "small kernels that do not need each other run at the same time where the device can"},
     {"in_place", "a kernel writes over an operand that nobody reads afterwards"},
     {"reuse", "temporaries share memory when their lifetimes do not meet"},
 };

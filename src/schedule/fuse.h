@@ -23,6 +23,7 @@ struct Group {
   std::int64_t lines = 1, length = 1;
   bool reduces = false;            // rows: lines and length are given by a reduction
   std::vector<ir::NodeId> nodes;   // members, in order
+  int stage = 0;                   // groups of one stage do not need each other; never falls from group to group
 };
 
 struct Fused {

@@ -79,6 +79,8 @@ class Fuser {
 
   // order.cpp
   void order();
+  void link_updates();
+  bool is_small(const Group& g) const;
 
   // fuse.cpp
   bool on(std::string_view name) const { return std::find(without_.begin(), without_.end(), name) == without_.end(); }

@@ -11,10 +11,17 @@ using ir::Core;
 using ir::Node;
 using ir::NodeId;
 
-// Groups by the last node they hold, as far as needs allow: close to the order of the program.
+namespace {
+
+// Beyond these a kernel fills a device by itself.
+constexpr std::int64_t kSmallElements = std::int64_t{1} << 22;    // of each node
+constexpr std::int64_t kSmallOperations = std::int64_t{1} << 30;  // of each product
+constexpr std::size_t kMostTogether = 4;
+
+}  // namespace
+
 // Who reads a parameter comes before the group that overwrites it.
-void Fuser::order() {
-  const int n = static_cast<int>(out_.groups.size());
+void Fuser::link_updates() {
   for (const ir::Result& result : graph_.results) {
     if (result.kind != ir::Result::Kind::update) continue;
     const int writer = out_.group[at(base_of(graph_, result.node))];
@@ -31,23 +38,50 @@ void Fuser::order() {
       }
     }
   }
+}
+
+bool Fuser::is_small(const Group& g) const {
+  return std::all_of(g.nodes.begin(), g.nodes.end(), [&](NodeId id) {
+    const Node& node = graph_[id];
+    if (node.op->core == Core::matmul && 2 * count(id) * graph_[node.inputs[0]].type.shape.back() > kSmallOperations) return false;
+    return count(id) <= kSmallElements &&
+           std::all_of(node.inputs.begin(), node.inputs.end(), [&](NodeId input) { return count(input) <= kSmallElements; });
+  });
+}
+
+// Groups by the last node they hold, as far as needs allow: close to the order of the program. Small ones that are
+// ready with the first share its stage: the gradient of a weight is made beside that of the layer's input.
+void Fuser::order() {
+  link_updates();
+  const int n = static_cast<int>(out_.groups.size());
   std::vector<int> left;
   for (int g = 0; g < n; ++g)
     if (!group(g).nodes.empty()) left.push_back(g);
   std::sort(left.begin(), left.end(), [&](int a, int b) { return group(a).nodes.back() < group(b).nodes.back(); });
   std::vector<Group> sorted;
   std::vector<int> number(at(n), -1);
-  while (!left.empty()) {
-    const auto ready = std::find_if(left.begin(), left.end(), [&](int g) {
+  for (int stage = 0; !left.empty(); ++stage) {
+    const auto ready = [&](int g) {
       return std::none_of(left.begin(), left.end(), [&](int other) { return needs_.needs(g, other); });
-    });
-    if (ready == left.end()) internal_error("groups need each other: {}", print_node(graph_, group(left[0]).nodes[0]));
-    number[at(*ready)] = static_cast<int>(sorted.size());
-    sorted.push_back(std::move(group(*ready)));
-    left.erase(ready);
+    };
+    std::vector<int> together;
+    for (const int g : left) {
+      if (!together.empty() && !is_small(group(g))) continue;
+      if (!ready(g)) continue;
+      together.push_back(g);
+      if (!on("overlap") || !is_small(group(g)) || together.size() == kMostTogether) break;
+    }
+    if (together.empty()) internal_error("groups need each other: {}", print_node(graph_, group(left[0]).nodes[0]));
+    for (const int g : together) {
+      number[at(g)] = static_cast<int>(sorted.size());
+      group(g).stage = stage;
+      sorted.push_back(std::move(group(g)));
+      std::erase(left, g);
+    }
   }
   out_.groups = std::move(sorted);
   for (int& g : out_.group)
     if (g >= 0) g = number[at(g)];
 }
+
 }  // namespace tensorgrad::schedule

@@ -39,7 +39,7 @@ class Planner {
     const Graph& graph = plan_.graph;
     plan_.places.resize(at(graph.size()));
     plan_.fused = fuse(graph, without_);
-    for (const Group& group : plan_.fused.groups) plan_.steps.push_back({.group = group, .stored = {}});
+    for (const Group& group : plan_.fused.groups) plan_.steps.push_back({.group = group, .stored = {}, .stage = group.stage});
     place_leaves();
     find_reads();
     place_results();
@@ -78,13 +78,23 @@ class Planner {
   void find_reads() {
     const Graph& graph = plan_.graph;
     last_read_.assign(at(graph.size()), -1);
+    shared_.assign(at(graph.size()), false);
     for (std::size_t s = 0; s < plan_.steps.size(); ++s)
       for (const NodeId node : plan_.steps[s].group.nodes)
         for (const NodeId input : graph[node].inputs) {
           const NodeId base = base_of(graph, input);
           const bool inside = plan_.fused.group[at(base)] == static_cast<int>(s);
-          if (!inside) last_read_[at(base)] = std::max(last_read_[at(base)], static_cast<int>(s));
+          if (inside || last_read_[at(base)] == static_cast<int>(s)) continue;
+          shared_[at(base)] = stage(last_read_[at(base)]) == stage(static_cast<int>(s));
+          last_read_[at(base)] = static_cast<int>(s);
         }
+  }
+
+  // Of a step; before the first and behind the last there is nothing.
+  int stage(int step) const {
+    if (step < 0) return -1;
+    const auto s = static_cast<std::size_t>(step);
+    return s < plan_.steps.size() ? plan_.steps[s].stage : plan_.steps.empty() ? 0 : plan_.steps.back().stage + 1;
   }
 
   int born(NodeId id) const { return plan_.fused.inlined[at(id)] ? -1 : plan_.fused.group[at(id)]; }
@@ -94,8 +104,9 @@ class Planner {
 
   // Whether nobody reads `old` once the step that makes `id` writes over it.
   bool is_free(NodeId old, NodeId id) const {
-    if (last_read_[at(old)] != born(id)) return last_read_[at(old)] < born(id);
-    return may_overwrite(plan_.graph, plan_.fused, old, id);
+    const int last = last_read_[at(old)];
+    if (stage(last) != stage(born(id))) return last < born(id);
+    return last == born(id) && !shared_[at(old)] && may_overwrite(plan_.graph, plan_.fused, old, id);
   }
 
   Place target(const Result& result) {
@@ -145,7 +156,10 @@ class Planner {
         last_read_[at(base)] = std::numeric_limits<int>::max();
       }
     }
-    for (Step& copy : late) plan_.steps.push_back(std::move(copy));
+    for (Step& copy : late) {
+      copy.stage = stage(static_cast<int>(plan_.steps.size()));
+      plan_.steps.push_back(std::move(copy));
+    }
   }
 
   void place_temporaries() {
@@ -163,10 +177,10 @@ class Planner {
           stored.over = on("reuse") && on("in_place") ? operand_to_overwrite(step, id, block_of) : -1;
           if (stored.over >= 0) {
             block_of[at(id)] = std::exchange(block_of[at(stored.over)], -1);
-            blocks[static_cast<std::size_t>(block_of[at(id)])].dies = stored.last_use;
+            blocks[static_cast<std::size_t>(block_of[at(id)])].dies = stage(stored.last_use);
           } else {
             block_of[at(id)] = static_cast<int>(blocks.size());
-            blocks.push_back({count(id), s, stored.last_use});
+            blocks.push_back({count(id), stage(s), stage(stored.last_use)});
           }
           offsets_wanted_.emplace_back(id, block_of[at(id)]);
         }
@@ -174,7 +188,7 @@ class Planner {
       }
     }
     if (!on("reuse"))
-      for (Block& block : blocks) block.born = 0, block.dies = end;
+      for (Block& block : blocks) block.born = 0, block.dies = stage(end);
     const Packing packing = pack(blocks);
     for (const auto& [id, block] : offsets_wanted_)
       plan_.places[at(id)] = Place{Space::arena, packing.offsets[static_cast<std::size_t>(block)]};
@@ -191,7 +205,7 @@ class Planner {
     for (const NodeId node : step.group.nodes)
       for (const NodeId input : plan_.graph[node].inputs) {
         const NodeId base = base_of(plan_.graph, input);
-        if (block_of[at(base)] >= 0 && last_read_[at(base)] == born(id) && born(base) < born(id) &&
+        if (block_of[at(base)] >= 0 && last_read_[at(base)] == born(id) && !shared_[at(base)] && born(base) < born(id) &&
             count(base) == count(id) && may_overwrite(plan_.graph, plan_.fused, base, id))
           return base;
       }
@@ -235,6 +249,7 @@ class Planner {
   Layout& inputs_;
   const std::vector<std::string>& without_;
   std::vector<int> last_read_;
+  std::vector<bool> shared_;  // other steps of the same stage read it, too, when it is read last
   std::vector<std::pair<NodeId, int>> offsets_wanted_;  // temporaries, and the block each lies in
 };
 

@@ -26,6 +26,7 @@ struct Stored {
 struct Step {
   Group group;
   std::vector<Stored> stored;
+  int stage = 0;           // steps of one stage do not need each other and share no memory that one of them writes
   ir::NodeId copied = -1;  // instead of a group: this node's memory is copied to the place
   // What it cannot do without: arithmetic, and each element of memory read or written once.
   std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;

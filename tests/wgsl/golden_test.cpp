@@ -124,7 +124,7 @@ std::string shaders_of(const std::string& body) {
   const schedule::Plan plan = schedule::plan(passes::simplify(graph), {parameters, state, inputs});
   std::string out;
   for (const ir::Kernel& kernel : kernels::lower(plan))
-    for (const wgsl::Shader& shader : wgsl::emit(kernel, {}, true))
+    for (const wgsl::Shader& shader : wgsl::emit({&kernel, 1}, {}, true))
       out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
   return out;
 }
@@ -153,7 +153,7 @@ TEST(Shaders, UseASecondDimensionWhereOneIsTooShort) {
   const ir::Graph graph = ir::parse("graph {\n  %0 = input {name=\"x\", dtype=f32, shape=[1000]}\n  %1 = exp(%0)\n  output \"y\" = %1\n}\n", ops::find_primitive);
   schedule::Layout parameters, state, inputs;
   const auto kernels = kernels::lower(schedule::plan(graph, {parameters, state, inputs}));
-  const auto shaders = wgsl::emit(kernels.at(0), {.workgroups = 3}, false);
+  const auto shaders = wgsl::emit(std::span(kernels).first(1), {.workgroups = 3}, false);
   ASSERT_EQ(shaders.size(), 1u);
   EXPECT_EQ(shaders[0].workgroups, (std::array<std::uint32_t, 3>{3, 2, 1}));  // 4 are needed
   EXPECT_NE(shaders[0].wgsl.find("let group = group_id.x + 3u * group_id.y;\n  if (group >= 4u) { return; }"), std::string::npos);

@@ -21,12 +21,12 @@ class Columns {
  public:
   explicit Columns(const Emitting& in) : in_(in), k_(in.kernel) {}
 
-  std::vector<Shader> run() {
+  std::vector<Piece> run() {
     if (k_.lines == 0) return {};
     for (std::size_t i = 0; i < k_.program.code.size(); ++i)
       if (k_.program.code[i].op == ScalarOp::reduce) roots_.push_back(static_cast<Reg>(i));
     if (k_.length <= kFewRows || k_.lines >= 65536) {
-      beside_ = 64, down_ = 1;
+      beside_ = in_.least_invocations, down_ = 1;
       return {walk(1)};
     }
     // Shared memory holds a value per thread and reduction.
@@ -47,9 +47,9 @@ class Columns {
     return fmt::format("({}u + part) * {}u + column", static_cast<std::int64_t>(root) * parts, k_.lines);
   }
 
-  Shader walk(std::int64_t parts) {
+  Piece walk(std::int64_t parts) {
     const bool whole = parts == 1;
-    Source source(in_.title(whole ? "" : " (parts)"), in_.target);
+    Source source = in_.source(whole ? "" : " (parts)");
     ProgramWriter::note(source, k_.loads, k_.program);
     if (whole) note_stores(source, k_.stores, in_.guarded);
     else source.note(Region::scratch, DType::i32, true), source.note(Region::scratch, DType::f32, true);
@@ -92,7 +92,7 @@ class Columns {
       program.forget_elements();
     }
     for (std::size_t i = 0; i < roots_.size() && down_ > 1; ++i) {
-      source.declare(fmt::format("var<workgroup> shared{}: array<{}, {}>;", i, type_name(instr(roots_[i]).dtype, width_), threads));
+      source.workgroup(fmt::format("shared{}", i), type_name(instr(roots_[i]).dtype, width_), threads);
       source.line("shared{}[thread] = {};", i, sums[i]);
     }
     if (down_ > 16) {  // sixteen above each other join their share first
@@ -151,13 +151,14 @@ class Columns {
     }
   }
 
-  Shader join(std::int64_t parts) {
-    Source source(in_.title(" (whole)"), in_.target);
+  Piece join(std::int64_t parts) {
+    Source source = in_.source(" (whole)");
     ProgramWriter::note(source, k_.loads, k_.program);
     note_stores(source, k_.stores, in_.guarded);
     source.note(Region::scratch, DType::i32, false);
     source.note(Region::scratch, DType::f32, false);
-    source.line("let column = group * 64u + thread;");
+    const std::int64_t threads = in_.least_invocations;
+    source.line("let column = group * {}u + thread;", threads);
     source.line("if (column >= {}u) {{ return; }}", k_.lines);
     ProgramWriter program(source, k_.loads, k_.program);
     for (std::size_t i = 0; i < roots_.size(); ++i) {
@@ -170,7 +171,7 @@ class Columns {
       program.set(roots_[i], sum);
     }
     finish_lines(source, program);
-    return source.finish(64, ceil_div(k_.lines, 64), scratch(parts));
+    return source.finish(threads, ceil_div(k_.lines, threads), scratch(parts));
   }
 
   const Emitting& in_;
@@ -182,6 +183,6 @@ class Columns {
 
 }  // namespace
 
-std::vector<Shader> emit_columns(const Emitting& in) { return Columns(in).run(); }
+std::vector<Piece> emit_columns(const Emitting& in) { return Columns(in).run(); }
 
 }  // namespace tensorgrad::wgsl

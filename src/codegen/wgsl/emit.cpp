@@ -45,13 +45,13 @@ std::string GroupReduction::join(ir::Combine combine, DType dtype, const std::st
   const std::string one = type_name(dtype, 1);
   const std::string all = fmt::format("shared_{}{}", kind, turn_ % 2), some = fmt::format("joined_{}{}", kind, turn_ % 2);
   ++turn_;
-  source_.declare(fmt::format("var<workgroup> {}: array<{}, {}>;", all, one, invocations_));
+  source_.workgroup(all, one, invocations_);
   source_.line("{}[thread] = {};", all, value);
   source_.line("workgroupBarrier();");
   std::string from = all, first = first_;
   std::int64_t count = threads_;
   if (threads_ > 16) {
-    source_.declare(fmt::format("var<workgroup> {}: array<{}, {}>;", some, one, 16 * invocations_ / threads_));
+    source_.workgroup(some, one, 16 * invocations_ / threads_);
     const std::string sixteen = source_.let(fmt::format("{} / {}u", first_, threads_ / 16), "first");
     source_.open(fmt::format("if ({} < 16u) {{", lane_));
     source_.line("var part = {}[thread];", all);
@@ -98,10 +98,9 @@ void check_size(const Emitting& in) {
 
 }  // namespace
 
-std::vector<Shader> emit(const ir::Kernel& kernel, const Target& target, bool guarded) {
-  const Emitting in{kernel, target, guarded};
+std::vector<Piece> emit_pieces(const Emitting& in) {
   check_size(in);
-  switch (kernel.kind) {
+  switch (in.kernel.kind) {
     case ir::Kernel::Kind::rows: return emit_rows(in);
     case ir::Kernel::Kind::columns: return emit_columns(in);
     case ir::Kernel::Kind::arg_reduce: return emit_arg_reduce(in);

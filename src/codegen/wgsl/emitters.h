@@ -10,17 +10,23 @@ struct Emitting {
   const ir::Kernel& kernel;
   const Target& target;
   bool guarded;  // kernels that write parameters or state look for faults first
+  const Terms& terms;
+  std::int64_t least_invocations = 64;  // per workgroup, of kernels that have no other wish
 
   std::string title(const char* what = "") const;
+  Source source(const char* what = "") const { return {title(what), target, terms}; }
 };
 
-std::vector<Shader> emit_rows(const Emitting& in);
-std::vector<Shader> emit_columns(const Emitting& in);
-std::vector<Shader> emit_arg_reduce(const Emitting& in);
-std::vector<Shader> emit_scan(const Emitting& in);
-std::vector<Shader> emit_matmul(const Emitting& in);
-std::vector<Shader> emit_segment_sum(const Emitting& in);
-std::vector<Shader> emit_scatter_add(const Emitting& in);
+// The pieces of a kernel, to run one after the other.
+std::vector<Piece> emit_pieces(const Emitting& in);
+
+std::vector<Piece> emit_rows(const Emitting& in);
+std::vector<Piece> emit_columns(const Emitting& in);
+std::vector<Piece> emit_arg_reduce(const Emitting& in);
+std::vector<Piece> emit_scan(const Emitting& in);
+std::vector<Piece> emit_matmul(const Emitting& in);
+std::vector<Piece> emit_segment_sum(const Emitting& in);
+std::vector<Piece> emit_scatter_add(const Emitting& in);
 
 // Notes the memory of stores, and of faults where they must be looked at.
 void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded);

@@ -68,7 +68,7 @@ class Matmul {
  public:
   explicit Matmul(const Emitting& in) : in_(in), k_(in.kernel), tiles_(kernels::choose_tiles(k_)) {}
 
-  std::vector<Shader> run() {
+  std::vector<Piece> run() {
     std::int64_t results = 0;
     for (const MatmulPart& part : k_.parts) results += k_.batches * k_.M * part.N;
     if (results == 0) return {};
@@ -126,13 +126,13 @@ class Matmul {
     if (!condition.empty()) source.close();
   }
 
-  Shader direct() {
-    Source source(in_.title(" (direct)"), in_.target);
+  Piece direct() {
+    Source source = in_.source(" (direct)");
     note(source, true, true);
     if (any_quads()) source.use_quads();
     left().declare(source);
     std::int64_t begin = 0;
-    const std::int64_t threads = 64;
+    const std::int64_t threads = in_.least_invocations;
     source.line("let thread_x = group * {}u + thread;", threads);
     for (std::size_t p = 0; p < k_.parts.size(); ++p) {
       const MatmulPart& part = k_.parts[p];
@@ -184,15 +184,15 @@ class Matmul {
 
   // ---- tiles
 
-  Shader tiled() {
+  Piece tiled() {
     const MatmulTiles& t = tiles_;
     const bool whole = t.splits == 1;
-    Source source(in_.title(whole ? "" : " (parts)"), in_.target);
+    Source source = in_.source(whole ? "" : " (parts)");
     note(source, true, whole);
     if (!whole) source.note(Region::scratch, DType::f32, true);
     source.use_quads();
-    source.declare(fmt::format("var<workgroup> tile_a: array<vec4<f32>, {}>;  // [k, row / 4]", t.TK * t.TM / 4));
-    source.declare(fmt::format("var<workgroup> tile_b: array<vec4<f32>, {}>;  // [k, column / 4]", t.TK * t.TN / 4));
+    source.workgroup("tile_a", "vec4<f32>", t.TK * t.TM / 4);  // [k, row / 4]
+    source.workgroup("tile_b", "vec4<f32>", t.TK * t.TN / 4);  // [k, column / 4]
     left().declare(source);
     const std::int64_t down = ceil_div(k_.M, t.TM);
     std::int64_t across = 0;
@@ -236,9 +236,9 @@ class Matmul {
     }
     for (int i = 0; i < t.RM; ++i)
       for (int j = 0; j < quads_n; ++j) source.line("var c{}_{} = vec4<f32>();", i, j);
-    const std::int64_t quads = t.TN / 4, lanes = t.threads() / quads;
+    const std::int64_t quads = t.TN / 4, lanes = t.slices > 1 ? t.threads() / quads : kernels::kSumLanes;
     if (part.sums_columns) source.line("var sums = vec4<f32>();");
-    const std::int64_t per_split = ceil_div(ceil_div(k_.K, t.splits), t.TK) * t.TK;
+    const std::int64_t per_split = ceil_div(ceil_div(k_.K, t.splits), kernels::kSplitUnit) * kernels::kSplitUnit;
     const std::string end = t.splits == 1 ? u32_text(k_.K) : fmt::format("min({}u, (split + 1u) * {}u)", k_.K, per_split);
     // The next tile is on its way while this one is used.
     const TileLoad a(*this, left(), "tile_a", t.TM, true, "m0", k_.M), b(*this, right(p), "tile_b", t.TN, false, "n0", part.N);
@@ -262,7 +262,7 @@ class Matmul {
     fetch("next");
     source.close();
     if (part.sums_columns) {
-      source.open("if (m0 == 0u) {");
+      source.open(quads * lanes == t.threads() ? "if (m0 == 0u) {" : fmt::format("if (m0 == 0u && thread < {}u) {{", quads * lanes));
       source.open(fmt::format("for (var k = thread / {0}u; k < {1}u; k += {2}u) {{", quads, t.TK, lanes));
       source.line("sums += tile_b[k * {0}u + thread % {0}u];", quads);
       source.close();
@@ -307,7 +307,7 @@ class Matmul {
       source.line("tile_a[thread] = sums;");
       source.line("workgroupBarrier();");
       source.open(fmt::format("if (m0 == 0u && thread < {}u) {{", quads));
-      source.line("for (var j = {0}u; j < {1}u; j += {0}u) {{ sums += tile_a[thread + j]; }}", quads, t.threads());
+      source.line("for (var j = {0}u; j < {1}u; j += {0}u) {{ sums += tile_a[thread + j]; }}", quads, quads * lanes);
       for (int q = 0; q < 4; ++q) {
         source.open(fmt::format("if (n0 + 4u * thread + {}u < {}u) {{", q, part.N));
         const std::string at = fmt::format("batch * {}u + n0 + 4u * thread + {}u", part.N, q);
@@ -444,12 +444,12 @@ class Matmul {
   }
   std::int64_t scratch() const { return sums_scratch(k_.parts.size()); }
 
-  Shader joined() {
-    Source source(in_.title(" (whole)"), in_.target);
+  Piece joined() {
+    Source source = in_.source(" (whole)");
     note(source, false, true);
     source.note(Region::scratch, DType::f32, false);
     if (any_quads()) source.use_quads();
-    const std::int64_t threads = 64;
+    const std::int64_t threads = in_.least_invocations;
     source.line("let thread_x = group * {}u + thread;", threads);
     std::int64_t begin = 0;
     for (std::size_t p = 0; p < k_.parts.size(); ++p) {
@@ -492,6 +492,6 @@ class Matmul {
 
 }  // namespace
 
-std::vector<Shader> emit_matmul(const Emitting& in) { return Matmul(in).run(); }
+std::vector<Piece> emit_matmul(const Emitting& in) { return Matmul(in).run(); }
 
 }  // namespace tensorgrad::wgsl

@@ -31,7 +31,7 @@ class Rows {
  public:
   explicit Rows(const Emitting& in) : in_(in), k_(in.kernel), L_(k_.length) {}
 
-  std::vector<Shader> run() {
+  std::vector<Piece> run() {
     if (k_.lines == 0 || (L_ == 0 && !reduces(k_.program))) return {};
     if (!reduces(k_.program)) return {flat()};
     width_ = L_ % 4 == 0 && L_ > 0 ? 4 : 1;
@@ -59,11 +59,11 @@ class Rows {
     if (!condition.empty()) source.close();
   }
 
-  Shader flat() {
+  Piece flat() {
     const std::int64_t count = k_.elements();
     const int width = count % 4 == 0 ? 4 : 1;
-    const std::int64_t points = count / width, threads = points > 65536 ? 256 : 64;
-    Source source(in_.title(), in_.target);
+    const std::int64_t points = count / width, threads = points > 65536 ? 256 : in_.least_invocations;
+    Source source = in_.source();
     note(source);
     if (width == 4) source.use_quads();
     source.line("let x = group * {}u + thread;", threads);
@@ -99,14 +99,14 @@ class Rows {
     return out;
   }
 
-  Shader short_rows() {
+  Piece short_rows() {
     const std::int64_t points = L_ / width_;
     const std::int64_t most = std::min<std::int64_t>(256, in_.target.invocations);
     std::int64_t per_row = std::min(most, power_of_two(std::max<std::int64_t>(1, points)));
     // Rows of a handful are cheaper alone than with barriers.
     if (points <= 4) per_row = 1;
-    const std::int64_t invocations = std::max<std::int64_t>(per_row, 64), slots = invocations / per_row;
-    Source source(in_.title(), in_.target);
+    const std::int64_t invocations = std::max(per_row, in_.least_invocations), slots = invocations / per_row;
+    Source source = in_.source();
     note(source);
     if (width_ == 4) source.use_quads();
     source.line("let lane = thread % {}u;", per_row);
@@ -247,7 +247,7 @@ class Rows {
   }
 
   // Parts of rows into scratch memory; then a workgroup per row joins them.
-  std::vector<Shader> long_rows() {
+  std::vector<Piece> long_rows() {
     const std::int64_t points = L_ / width_, threads = 256;
     const std::int64_t per_part = std::max<std::int64_t>(4 * threads, ceil_div(points, 256) );
     const std::int64_t parts = ceil_div(points, per_part);
@@ -256,7 +256,7 @@ class Rows {
       if (k_.program.code[i].op == ScalarOp::reduce) roots.push_back(static_cast<Reg>(i));
     const std::int64_t scratch = static_cast<std::int64_t>(roots.size()) * k_.lines * parts;
 
-    Source first(in_.title(" (parts)"), in_.target);
+    Source first = in_.source(" (parts)");
     note(first);
     first.note(Region::scratch, DType::i32, true);
     first.note(Region::scratch, DType::f32, true);
@@ -277,7 +277,7 @@ class Rows {
                           k_.program.dtype(roots[r]), program.value(roots[r]));
     first.close();
 
-    Source second(in_.title(" (whole)"), in_.target);
+    Source second = in_.source(" (whole)");
     ProgramWriter::note(second, k_.loads, k_.program);
     std::vector<ir::Store> line_stores;
     for (const ir::Store& s : k_.stores)
@@ -318,6 +318,6 @@ class Rows {
 
 }  // namespace
 
-std::vector<Shader> emit_rows(const Emitting& in) { return Rows(in).run(); }
+std::vector<Piece> emit_rows(const Emitting& in) { return Rows(in).run(); }
 
 }  // namespace tensorgrad::wgsl

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct Target {
   std::int64_t invocations = 256;         // per workgroup
   std::int64_t workgroup_bytes = 16384;
   std::int64_t workgroups = 65535;        // per dimension
+  std::int64_t bindings = 8;
   int tag = 0;                            // of the program, in what is noted of bad ids
 };
 
@@ -37,9 +39,12 @@ struct Shader {
   std::int64_t scratch_elements = 0;
 };
 
+// Kernels of a program, in order, as shaders. Those of one stage share a shader where they can, and the second shader of
+// a kernel runs with the next stage where nobody waits for it.
+//
 // The first bad id is noted in `faults` as (tag << 24 | node + 1, id); kernels that write parameters or state leave them
 // alone when something is noted there. `guarded`: some kernel of the program checks ids.
-std::vector<Shader> emit(const ir::Kernel& kernel, const Target& target, bool guarded);
+std::vector<Shader> emit(std::span<const ir::Kernel> kernels, const Target& target, bool guarded);
 
 // Whether a kernel may note a fault.
 bool checks_ids(const ir::Kernel& kernel);

@@ -73,27 +73,33 @@ std::string encoded(const std::string& text, DType dtype, bool typed, int width)
 
 }  // namespace
 
+// The text of an address that was meant for the piece's part of the region.
+std::string Source::placed(Region region, const std::string& address, int width) const {
+  return region == Region::scratch ? moved(address, scratch_at_ / width) : address;
+}
+
 std::string Source::element(Region region, const std::string& address, DType dtype) const {
+  const std::string at = placed(region, address, 1);
   const std::string place = quads_ && region != Region::faults
-                                ? fmt::format("{0}[({1}) >> 2u][({1}) & 3u]", wgsl::name(region), address)
-                                : fmt::format("{}[{}]", wgsl::name(region), address);
+                                ? fmt::format("{0}[({1}) >> 2u][({1}) & 3u]", wgsl::name(region), at)
+                                : fmt::format("{}[{}]", wgsl::name(region), at);
   return decoded(place, dtype, typed(region), 1);
 }
 
 std::string Source::quad(Region region, const std::string& quad, DType dtype) const {
-  return decoded(fmt::format("{}[{}]", wgsl::name(region), quad), dtype, typed(region), 4);
+  return decoded(fmt::format("{}[{}]", wgsl::name(region), placed(region, quad, 4)), dtype, typed(region), 4);
 }
 
 void Source::store_element(Region region, const std::string& address, DType dtype, const std::string& value) {
-  const std::string what = encoded(value, dtype, typed(region), 1);
+  const std::string what = encoded(value, dtype, typed(region), 1), at = placed(region, address, 1);
   if (quads_ && region != Region::faults)
-    line("{0}[({1}) >> 2u][({1}) & 3u] = {2};", wgsl::name(region), address, what);
+    line("{0}[({1}) >> 2u][({1}) & 3u] = {2};", wgsl::name(region), at, what);
   else
-    line("{}[{}] = {};", wgsl::name(region), address, what);
+    line("{}[{}] = {};", wgsl::name(region), at, what);
 }
 
 void Source::store_quad(Region region, const std::string& quad, DType dtype, const std::string& value) {
-  line("{}[{}] = {};", wgsl::name(region), quad, encoded(value, dtype, typed(region), 4));
+  line("{}[{}] = {};", wgsl::name(region), placed(region, quad, 4), encoded(value, dtype, typed(region), 4));
 }
 
 void Source::add_line(const std::string& text) {
@@ -122,33 +128,20 @@ std::string Source::let(const std::string& expression, const char* hint) {
 }
 
 void Source::declare(const std::string& text) {
-  if (std::find(declared_.begin(), declared_.end(), text) == declared_.end()) declared_.push_back(text);
+  if (std::find(common_.begin(), common_.end(), text) == common_.end()) common_.push_back(text);
 }
 
-Shader Source::finish(std::int64_t invocations, std::int64_t workgroups, std::int64_t scratch_elements) {
-  Shader out;
-  out.name = name_;
-  out.scratch_elements = scratch_elements;
-  // A row of workgroups as long as allowed; several rows when there are more.
-  const std::int64_t x = std::min(workgroups, target_.workgroups), y = ceil_div(workgroups, x);
-  out.workgroups = {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), 1};
-  std::string text = fmt::format("// {}\n", name_);
-  for (const auto& [region, memory] : memory_) {
-    const char* one = typed(region) ? (*memory.dtypes.begin() == DType::f32 ? "f32" : "i32") : "u32";
-    const bool quad = quads_ && region != Region::faults;
-    text += fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", out.bindings.size(),
-                        memory.writable ? "read_write" : "read", wgsl::name(region),
-                        quad ? fmt::format("vec4<{}>", one) : region == Region::faults && memory.writable ? "atomic<i32>" : one);
-    out.bindings.push_back({region, memory.writable});
-  }
-  text += '\n';
-  for (const std::string& declaration : declared_) text += declaration + "\n";
-  text += fmt::format("@compute @workgroup_size({})\n", invocations);
-  text += "fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {\n";
-  text += y > 1 ? fmt::format("  let group = group_id.x + {}u * group_id.y;\n", x) : "  let group = group_id.x;\n";
-  if (y > 1 && x * y != workgroups) text += fmt::format("  if (group >= {}u) {{ return; }}\n", workgroups);
-  out.wgsl = text + body_ + "}\n";
-  return out;
+Piece Source::finish(std::int64_t invocations, std::int64_t groups, std::int64_t scratch_elements) {
+  return {.name = name_,
+          .memory = std::move(memory_),
+          .quads = quads_,
+          .workgroup = std::move(workgroup_),
+          .common = std::move(common_),
+          .own = std::move(own_),
+          .body = std::move(body_),
+          .invocations = invocations,
+          .groups = groups,
+          .scratch_elements = scratch_elements};
 }
 
 }  // namespace tensorgrad::wgsl

@@ -1,4 +1,4 @@
-// Source: the text of one shader while it is written. It knows which memory is bound and as what, and
+// Source: the text of one piece of a shader while it is written. It knows which memory is bound and as what, and
 // gives equal expressions one name.
 #pragma once
 
@@ -14,11 +14,46 @@
 
 namespace tensorgrad::wgsl {
 
+// What a piece does with a region.
+struct Memory {
+  std::set<DType> dtypes;
+  bool writable = false;
+  friend bool operator==(const Memory&, const Memory&) = default;
+};
+using Memories = std::map<Region, Memory>;
+
+// An array that the threads of a workgroup share.
+struct WorkgroupArray {
+  std::string type;
+  std::int64_t count = 0;
+  std::int64_t bytes() const { return count * (type.starts_with("vec4") ? 16 : 4); }
+};
+
+// A shader before it is linked with others, or alone.
+struct Piece {
+  std::string name;
+  Memories memory;
+  bool quads = false;
+  std::map<std::string, WorkgroupArray> workgroup;
+  std::vector<std::string> common;  // functions that mean the same wherever they stand
+  std::vector<std::string> own;     // functions of this piece
+  std::string body;                 // reads `group` and `thread`
+  std::int64_t invocations = 0, groups = 0, scratch_elements = 0;
+};
+
+// What a piece has to agree on with those that it is linked with.
+struct Terms {
+  Memories memory;
+  bool quads = false;
+  std::int64_t scratch_at = 0;  // where its part of that region begins, in elements; a multiple of 4
+};
+
 // Memory in shaders is declared as vectors of four where `quads` is set; single elements are reached
 // through them all the same.
 class Source {
  public:
-  Source(std::string name, const Target& target) : name_(std::move(name)), target_(target) {}
+  Source(std::string name, const Target& target, const Terms& terms)
+      : name_(std::move(name)), target_(target), memory_(terms.memory), quads_(terms.quads), scratch_at_(terms.scratch_at) {}
 
   const Target& target() const { return target_; }
 
@@ -53,8 +88,10 @@ class Source {
   // A name that was not given before.
   std::string fresh(const char* hint) { return fmt::format("{}_{}", hint, names_++); }
 
-  // Functions and workgroup variables; each text once.
+  // A function that means the same in all shaders; each text once.
   void declare(const std::string& text);
+  // var<workgroup> name: array<type, count>
+  void workgroup(const std::string& name, const std::string& type, std::int64_t count) { workgroup_[name] = {type, count}; }
   // Declares a function whose lines `write` writes: "fn name(a: u32)".
   template <class F>
   void function(const std::string& head, F write) {
@@ -63,29 +100,26 @@ class Source {
     write();
     const std::string text = head + " {\n" + std::exchange(body_, std::move(body)) + "}";
     known_ = std::move(known);
-    declare(text);
+    own_.push_back(text);
   }
 
-  Shader finish(std::int64_t invocations, std::int64_t workgroups, std::int64_t scratch_elements = 0);
-
-  // The number of the workgroup, whatever its dimensions; fewer than `count` do something.
-  static constexpr const char* kGroup = "group";
+  // That many workgroups, numbered by `group`.
+  Piece finish(std::int64_t invocations, std::int64_t groups, std::int64_t scratch_elements = 0);
 
  private:
-  struct Memory {
-    std::set<DType> dtypes;
-    bool writable = false;
-  };
   bool typed(Region region) const;  // declared with the type of its only elements
+  std::string placed(Region region, const std::string& address, int width) const;
   void add_line(const std::string& text);
 
   std::string name_;
   const Target& target_;
-  std::map<Region, Memory> memory_;
+  Memories memory_;
   bool quads_ = false;
+  std::int64_t scratch_at_ = 0;
   std::string body_;
   std::vector<std::map<std::string, std::string>> known_{{}};  // names by expression, per open block
-  std::vector<std::string> declared_;
+  std::vector<std::string> common_, own_;
+  std::map<std::string, WorkgroupArray> workgroup_;
   int names_ = 0;
 };
 

@@ -20,10 +20,10 @@ ProgramWriter::Point point(const char* linear) { return {.linear = linear, .line
 }  // namespace
 
 // The first best element of each row; NaN is best of all. A workgroup per row.
-std::vector<Shader> emit_arg_reduce(const Emitting& in) {
+std::vector<Piece> emit_arg_reduce(const Emitting& in) {
   const Kernel& k = in.kernel;
   if (k.lines == 0) return {};
-  Source source(in.title(), in.target);
+  Source source = in.source();
   ProgramWriter::note(source, k.loads, k.program);
   note_stores(source, k.stores, in.guarded);
   const DType dtype = k.program.dtype(last(k.program));
@@ -36,7 +36,8 @@ std::vector<Shader> emit_arg_reduce(const Emitting& in) {
     better += "  if (is_nan(a) || is_nan(b)) { return is_nan(a) && (!is_nan(b) || i < j); }\n";
   }
   source.declare(better + fmt::format("  return a {} b || (a == b && i < j);\n}}", than));
-  source.declare(fmt::format("var<workgroup> values: array<{}, {}>;\nvar<workgroup> places: array<i32, {}>;", type, kThreads, kThreads));
+  source.workgroup("values", type, kThreads);
+  source.workgroup("places", "i32", kThreads);
   source.line("var best = {}(0);", type);
   source.line("var place = -1;");
   source.open(fmt::format("for (var c = thread; c < {}u; c += {}u) {{", k.length, kThreads));
@@ -62,16 +63,16 @@ std::vector<Shader> emit_arg_reduce(const Emitting& in) {
 }
 
 // Running sums. Each thread adds up its stretch of the row, then starts from what those before it have.
-std::vector<Shader> emit_scan(const Emitting& in) {
+std::vector<Piece> emit_scan(const Emitting& in) {
   const Kernel& k = in.kernel;
   if (k.lines == 0 || k.length == 0) return {};
-  Source source(in.title(), in.target);
+  Source source = in.source();
   ProgramWriter::note(source, k.loads, k.program);
   note_stores(source, k.stores, in.guarded);
   const ir::Store& s = k.stores[0];
   const std::string type = type_name(s.dtype, 1);
   const std::int64_t threads = k.length <= 32 ? 1 : kThreads, stretch = ceil_div(k.length, threads);
-  source.declare(fmt::format("var<workgroup> sums: array<{}, {}>;", type, kThreads));
+  source.workgroup("sums", type, kThreads);
   if (threads == 1) {
     source.line("let row = group * {}u + thread;", kThreads);
     source.line("if (row >= {}u) {{ return; }}", k.lines);
@@ -126,7 +127,7 @@ void note_bad(Source& source, const Kernel& k, const std::string& id, const std:
 // out[v, d] = the sum of values[p, d] over the p with ids[p] = v. A workgroup looks for one v among a part of the
 // ids: neighbouring threads are neighbouring d, and those above each other take turns with the ids. What they
 // have, and then the parts, are joined in order.
-std::vector<Shader> emit_segment_sum(const Emitting& in) {
+std::vector<Piece> emit_segment_sum(const Emitting& in) {
   const Kernel& k = in.kernel;
   const std::int64_t P = k.length, D = k.lines, V = k.extent;
   if (D == 0 || V == 0) return {};
@@ -137,12 +138,12 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
   if (V * blocks >= 4096 || V * D * parts > (std::int64_t{1} << 26)) parts = 1;
   const std::int64_t per_part = ceil_div(std::max<std::int64_t>(P, 1), parts);
   const bool whole = parts == 1;
-  Source first(in.title(whole ? "" : " (parts)"), in.target);
+  Source first = in.source(whole ? "" : " (parts)");
   note_loads(first, k);
   first.note(Region::faults, DType::i32, true);
   if (whole) note_stores(first, k.stores, false);
   else first.note(Region::scratch, DType::f32, true);
-  first.declare(fmt::format("var<workgroup> sums: array<f32, {}>;", kBeside * kAbove));
+  first.workgroup("sums", "f32", kBeside * kAbove);
   first.line("let d = (group % {}u) * {}u + thread % {}u;", blocks, kBeside, kBeside);
   first.line("let lane = thread / {}u;", kBeside);
   first.line("let v = i32((group / {}u) % {}u);", blocks, V);
@@ -178,7 +179,7 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
   else first.store_element(Region::scratch, fmt::format("(part * {}u + u32(v)) * {}u + d", V, D), DType::f32, "sum");
   first.close();
   if (whole) return {first.finish(kBeside * kAbove, blocks * V)};
-  Source second(in.title(" (whole)"), in.target);
+  Source second = in.source(" (whole)");
   note_stores(second, k.stores, false);
   second.note(Region::scratch, DType::f32, false);
   second.line("let x = group * {}u + thread;", kThreads);
@@ -191,12 +192,12 @@ std::vector<Shader> emit_segment_sum(const Emitting& in) {
 }
 
 // out[row, e] = the sum of values[row, j] over the j with ids[row, j] = e, in order. A thread per result.
-std::vector<Shader> emit_scatter_add(const Emitting& in) {
+std::vector<Piece> emit_scatter_add(const Emitting& in) {
   const Kernel& k = in.kernel;
   const std::int64_t rows = k.store_map.shape().count() / std::max<std::int64_t>(1, k.extent), count = rows * k.extent;
   if (count == 0) return {};
   const ir::Store& s = k.stores[0];
-  Source source(in.title(), in.target);
+  Source source = in.source();
   note_loads(source, k);
   source.note(Region::faults, DType::i32, true);
   note_stores(source, k.stores, false);

@@ -109,15 +109,14 @@ class WebGpuDevice : public Device {
     const bool checks = std::any_of(kernels.begin(), kernels.end(), wgsl::checks_ids);
     std::int64_t scratch = 0;
     std::vector<webgpu::PipelineSpec> specs;
-    for (const ir::Kernel& kernel : kernels)
-      for (wgsl::Shader& shader : wgsl::emit(kernel, target(tag), checks)) {
-        webgpu::PipelineSpec spec{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
-        for (const wgsl::Binding& b : shader.bindings)
-          spec.accesses.push_back(b.writable ? webgpu::Access::write : webgpu::Access::read);
-        specs.push_back(std::move(spec));
-        scratch = std::max(scratch, shader.scratch_elements);
-        out->list.push_back({std::move(shader), nullptr, nullptr});
-      }
+    for (wgsl::Shader& shader : wgsl::emit(kernels, target(tag), checks)) {
+      webgpu::PipelineSpec spec{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
+      for (const wgsl::Binding& b : shader.bindings)
+        spec.accesses.push_back(b.writable ? webgpu::Access::write : webgpu::Access::read);
+      specs.push_back(std::move(spec));
+      scratch = std::max(scratch, shader.scratch_elements);
+      out->list.push_back({std::move(shader), nullptr, nullptr});
+    }
     const auto pipelines = gpu_->pipelines(specs);
     for (std::size_t i = 0; i < out->list.size(); ++i) out->list[i].pipeline = pipelines[i];
     const auto buffer = [&](std::int64_t elements, const char* what) {

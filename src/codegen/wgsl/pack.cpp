@@ -1,0 +1,178 @@
+// Which pieces share a shader.
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "codegen/wgsl/emitters.h"
+#include "codegen/wgsl/link.h"
+
+namespace tensorgrad::wgsl {
+
+namespace {
+
+using ir::Kernel;
+
+constexpr std::int64_t kScratchAlignment = 64;  // elements
+
+// Elements [begin, end) of a space.
+struct Range {
+  ir::Space space;
+  std::int64_t begin, end;
+  bool meets(const Range& other) const { return space == other.space && begin < other.end && other.begin < end; }
+};
+
+std::vector<Range> written(const Kernel& k) {
+  std::vector<Range> out;
+  const auto add = [&](const ir::Store& s, std::int64_t count) { out.push_back({s.place.space, s.place.offset, s.place.offset + count}); };
+  for (const ir::Store& s : k.stores) {
+    switch (k.kind) {
+      case Kernel::Kind::rows: add(s, k.program.line(s.value) ? k.lines : k.elements()); break;
+      case Kernel::Kind::columns:
+      case Kernel::Kind::arg_reduce: add(s, k.lines); break;
+      case Kernel::Kind::segment_sum:
+      case Kernel::Kind::scatter_add: add(s, k.lines * k.extent); break;
+      case Kernel::Kind::scan:
+      case Kernel::Kind::matmul: add(s, k.elements()); break;
+    }
+  }
+  for (const ir::MatmulPart& part : k.parts) {
+    for (const ir::Store& s : part.stores) add(s, k.batches * k.M * part.N);
+    if (part.sums_columns) add(part.column_sums, k.batches * part.N);
+  }
+  return out;
+}
+
+bool reads(const Kernel& k, ir::Space space) {
+  return std::any_of(k.loads.begin(), k.loads.end(), [&](const ir::Load& load) {
+    return load.source == ir::Load::Source::memory && load.place.space == space;
+  });
+}
+
+// One piece of a kernel, to run.
+struct Item {
+  const Kernel* kernel;
+  std::size_t piece;
+  std::int64_t scratch_at;
+};
+
+class Packer {
+ public:
+  Packer(std::span<const Kernel> kernels, const Target& target, bool guarded) : kernels_(kernels), target_(target), guarded_(guarded) {}
+
+  std::vector<Shader> run() {
+    for (auto first = kernels_.begin(); first != kernels_.end();) {
+      const auto last = std::find_if(first + 1, kernels_.end(), [&](const Kernel& k) { return k.stage < 0 || k.stage != first->stage; });
+      stage({first, last});
+      first = last;
+    }
+    dispatch(std::exchange(late_, {}));
+    return std::move(out_);
+  }
+
+ private:
+  // A kernel's pieces as they are when they share a shader with nobody.
+  const std::vector<Piece>& alone(const Kernel& kernel) {
+    const auto [found, is_new] = alone_.try_emplace(&kernel);
+    if (is_new) found->second = emit_pieces({kernel, target_, guarded_, {}});
+    return found->second;
+  }
+
+  void stage(std::span<const Kernel> kernels) {
+    // Those left over from the stage before join this one, unless it uses what they write.
+    std::vector<Item> left;
+    for (const Item& item : std::exchange(late_, {}))
+      (std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& k) { return meets(item, k); }) ? left : late_).push_back(item);
+    dispatch(left);
+    std::int64_t scratch = 0;
+    for (const Item& item : late_) scratch = std::max(scratch, item.scratch_at + scratch_of(*item.kernel));
+
+    std::vector<std::vector<Item>> turns;  // first pieces, second pieces
+    for (const Kernel& kernel : kernels) {
+      const std::size_t count = alone(kernel).size();
+      turns.resize(std::max(turns.size(), count));
+      for (std::size_t i = 0; i < count; ++i) turns[i].push_back({&kernel, i, scratch});
+      scratch += scratch_of(kernel);
+    }
+    if (turns.empty()) return;
+    std::ranges::move(std::exchange(late_, {}), std::back_inserter(turns[0]));
+    dispatch(turns[0]);
+    for (std::size_t i = 1; i < turns.size(); ++i) {
+      const auto slides = [&](const Item& item) { return i + 1 == alone(*item.kernel).size() && may_wait(item); };
+      std::ranges::copy_if(turns[i], std::back_inserter(late_), slides);
+      std::erase_if(turns[i], slides);
+      dispatch(turns[i]);
+    }
+  }
+
+  std::int64_t scratch_of(const Kernel& kernel) {
+    std::int64_t most = 0;
+    for (const Piece& piece : alone(kernel)) most = std::max(most, piece.scratch_elements);
+    return ceil_div(most, kScratchAlignment) * kScratchAlignment;
+  }
+
+  // Whether a later stage would not mind: temporaries are always in somebody's way.
+  bool may_wait(const Item& item) { return !alone(*item.kernel)[item.piece].memory.contains(Region::arena); }
+
+  // Whether the kernel touches what the item writes, or writes what it reads.
+  bool meets(const Item& item, const Kernel& kernel) const {
+    const std::vector<Range> own = written(*item.kernel);
+    for (const Range& theirs : written(kernel))
+      if (std::ranges::any_of(own, [&](const Range& r) { return r.meets(theirs); }) || reads(*item.kernel, theirs.space)) return true;
+    return std::ranges::any_of(own, [&](const Range& r) { return reads(kernel, r.space); });
+  }
+
+  // As few shaders as hold the items.
+  void dispatch(const std::vector<Item>& items) {
+    std::vector<Item> together;
+    std::vector<Piece> linked;
+    for (const Item& item : items) {
+      together.push_back(item);
+      std::vector<Piece> more = agreed(together);
+      if (together.size() > 1 && !why_not(more, target_).empty()) {
+        out_.push_back(link(linked, target_));
+        together = {item};
+        more = agreed(together);
+      }
+      linked = std::move(more);
+    }
+    if (!linked.empty()) out_.push_back(link(linked, target_));
+  }
+
+  // The items' pieces, written so that they see memory in the same way, in workgroups of one size where they can.
+  std::vector<Piece> agreed(const std::vector<Item>& items) {
+    Terms terms;
+    std::int64_t invocations = 0;
+    for (const Item& item : items) {
+      const Piece& piece = alone(*item.kernel)[item.piece];
+      invocations = std::max(invocations, piece.invocations);
+      terms.quads = terms.quads || piece.quads;
+      for (const auto& [region, memory] : piece.memory) {
+        terms.memory[region].writable = terms.memory[region].writable || memory.writable;
+        terms.memory[region].dtypes.insert(memory.dtypes.begin(), memory.dtypes.end());
+      }
+    }
+    std::vector<Piece> out;
+    for (const Item& item : items) {
+      terms.scratch_at = item.scratch_at;
+      if (items.size() == 1 && item.scratch_at == 0) out.push_back(alone(*item.kernel)[item.piece]);
+      else out.push_back(emit_pieces({*item.kernel, target_, guarded_, terms, invocations})[item.piece]);
+      if (out.back().scratch_elements) out.back().scratch_elements += item.scratch_at;
+    }
+    return out;
+  }
+
+  std::span<const Kernel> kernels_;
+  const Target& target_;
+  const bool guarded_;
+  std::vector<Shader> out_;
+  std::map<const Kernel*, std::vector<Piece>> alone_;
+  std::vector<Item> late_;  // second pieces of the stage before, which nobody waits for
+};
+
+}  // namespace
+
+std::vector<Shader> emit(std::span<const Kernel> kernels, const Target& target, bool guarded) {
+  return Packer(kernels, target, guarded).run();
+}
+
+}  // namespace tensorgrad::wgsl
