@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/outcome.h"
 #include "optim/update.h"
 #include "runtime/device.h"
 #include "schedule/plan.h"
@@ -22,7 +23,7 @@ struct Variant {
   std::vector<ir::Kernel> kernels;
   std::unique_ptr<runtime::Loaded> loaded;
   std::unique_ptr<runtime::Buffer> outputs, arena;
-  std::weak_ptr<struct Outcome> latest;  // of the run that wrote `outputs`
+  std::weak_ptr<Outcome> latest;  // of the run that wrote `outputs`
 };
 
 struct ParamRecord {
@@ -30,33 +31,6 @@ struct ParamRecord {
   Shape shape;
   Init init;
   bool decay = false, frozen = false;
-};
-
-class Program;
-
-// One step or run: where its numbers are until somebody asks for them, then the numbers.
-struct Outcome {
-  std::shared_ptr<Session> session;  // until it is resolved
-  std::shared_ptr<Program> program;
-  Variant* variant = nullptr;        // of the program
-  std::unique_ptr<runtime::Pending> bytes;  // its outputs, once a later run writes over them
-  std::unique_ptr<runtime::Pending> faults;  // as they were after it, likewise
-  std::int64_t step = -1;            // of training
-  bool with_captures = false;
-  std::weak_ptr<Session> watched;    // afterwards, to acknowledge the error
-
-  bool settled = false, done = false;
-  bool finite = true;
-  std::string error;  // of a non-finite step under NonFinite::fail
-  NamedArrays outputs, captures;
-
-  void snapshot();  // keep the numbers, a later run comes
-  void settle();    // whether it was finite; waits
-  void resolve();   // all numbers; waits
-  void check();     // raises the error
-
- private:
-  Array read(std::int64_t offset, const ir::Type& type);
 };
 
 class Program {

@@ -24,10 +24,11 @@ const fs::path kSource = fs::path(TENSORGRAD_SOURCE_DIR) / "src";
 const std::map<std::string, int> kMessages = {
     {"compile/diagnose.cpp", 1},
     {"compile/exchange.cpp", 9},
+    {"compile/feed.cpp", 7},
     {"compile/handles.cpp", 8},
     {"compile/initialise.cpp", 1},
     {"codegen/wgsl/emit.cpp", 1},
-    {"compile/run.cpp", 10},
+    {"compile/run.cpp", 3},
     {"compile/session.cpp", 7},
     {"nn/transformer.cpp", 4},
     {"ops/builder.cpp", 12},
