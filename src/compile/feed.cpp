@@ -80,7 +80,7 @@ void Session::feed_scalar(Program& program, const char* name, float value) {
 }
 
 void Session::set_input(Program& program, const std::string& name, const FeedValue& value) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   Program only;
   only.specs = program.specs;
   std::erase_if(only.specs, [&](const InputSpec& spec) { return spec.name != name; });

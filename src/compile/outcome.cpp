@@ -18,8 +18,8 @@ void Outcome::snapshot() {
 
 // Looks at the flags of the step, and at what kernels reported.
 void Outcome::settle() {
+  std::lock_guard lock(*mutex);
   if (settled) return;
-  std::lock_guard lock(session->mutex_);
   if (!faults) session->device_->wait();
   const auto failure = faults ? runtime::Device::failure_in(faults->wait()) : session->failure_of(*program);
   if (failure) session->raise_failure(*program, *failure, step);
@@ -35,9 +35,9 @@ void Outcome::settle() {
 }
 
 void Outcome::resolve() {
+  std::lock_guard lock(*mutex);
   if (done) return;
   const std::shared_ptr<Session> owner = session;  // released below
-  std::lock_guard lock(owner->mutex_);
   if (!owner->device_->immediate()) snapshot();  // all of it in one read
   settle();
   const schedule::Plan& plan = variant->plan;
@@ -72,6 +72,7 @@ Array Outcome::read(std::int64_t offset, const ir::Type& type) {
 }
 
 void Outcome::check() {
+  std::lock_guard lock(*mutex);
   if (error.empty()) return;
   if (const auto owner = session ? session : watched.lock()) owner->acknowledge(step);
   throw NonFiniteError(error);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "runtime/device.h"
@@ -13,8 +14,10 @@ namespace tensorgrad::detail {
 
 struct Variant;
 
-// One step or run: where its numbers are until somebody asks for them, then the numbers.
+// One step or run: where its numbers are until somebody asks for them, then the numbers. Copies of a Result share it,
+// on any thread; what is read once it is settled or done does not change any more.
 struct Outcome {
+  std::shared_ptr<std::recursive_mutex> mutex;  // the session's, which may be gone before this is
   std::shared_ptr<Session> session;  // until it is resolved
   std::shared_ptr<Program> program;
   Variant* variant = nullptr;        // of the program
@@ -29,7 +32,7 @@ struct Outcome {
   std::string error;  // of a non-finite step under NonFinite::fail
   NamedArrays outputs, captures;
 
-  void snapshot();  // keep the numbers, a later run comes
+  void snapshot();  // keep the numbers, a later run comes; under the mutex
   void settle();    // whether it was finite; waits
   void resolve();   // all numbers; waits
   void check();     // raises the error

@@ -57,6 +57,7 @@ void Session::submit(Program& program, Variant& variant) {
 
 std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>& program, Variant& variant, bool captures) {
   auto outcome = std::make_shared<Outcome>();
+  outcome->mutex = mutex_;
   outcome->session = shared_from_this();
   outcome->program = program;
   outcome->variant = &variant;
@@ -109,7 +110,7 @@ void Session::raise_failure(Program& program, const runtime::IndexFailure& failu
 }
 
 std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   raise_pending();
   check_feed(*program, feed);
   const double rate = lr_.at(next_update());
@@ -129,7 +130,7 @@ std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, 
 }
 
 std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   raise_pending();
   check_feed(*program, feed);
   Variant& variant = choose(*program, options.captures, false);
@@ -144,7 +145,7 @@ std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, c
 }
 
 std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& program, int steps) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   if (steps < 1) user_error("profile: at least one step: {}", steps);
   std::vector<DispatchTime> best;
   for (int i = 0; i < steps; ++i) {
@@ -165,7 +166,7 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
 }
 
 void Session::wait(Program& program) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   device_->wait();
   for (const auto& variant : {&program.main, &program.with_captures, &program.accumulating, &program.accumulating_captures})
     if (*variant)
@@ -175,7 +176,7 @@ void Session::wait(Program& program) {
 }
 
 void Session::raise_pending() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   if (pending_.empty()) return;
   const std::string text = pending_;
   acknowledge(pending_step_);
@@ -183,7 +184,7 @@ void Session::raise_pending() {
 }
 
 void Session::acknowledge(std::int64_t step) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   if (pending_.empty() || pending_step_ != step) return;  // an older one, seen before
   pending_.clear();
   const std::int32_t zero = 0;

@@ -221,7 +221,7 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
 
 std::shared_ptr<Program> Session::build_forward(const std::vector<InputSpec>& inputs, bool training,
                                                 const std::vector<std::string>& without, const Trace& function) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   const auto start = Clock::now();
   if (!param_buffer_) lay_out_parameters();
   auto program = std::make_shared<Program>();

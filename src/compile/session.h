@@ -137,7 +137,8 @@ class Session : public std::enable_shared_from_this<Session> {
   NonFinite non_finite_ = NonFinite::ignore;
   std::string pending_;  // error that nobody has seen yet
   std::int64_t pending_step_ = -1;
-  mutable std::recursive_mutex mutex_;
+  // Everything above, and outcomes, which keep it when the session is gone.
+  std::shared_ptr<std::recursive_mutex> mutex_ = std::make_shared<std::recursive_mutex>();
 };
 
 }  // namespace tensorgrad::detail

@@ -1,5 +1,6 @@
 #include "runtime/cpu/cpu_device.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -118,9 +119,8 @@ class CpuDevice : public Device {
   void profile(bool on) override { profiling_ = on; }
   std::vector<Time> take_times(Loaded& loaded) override { return static_cast<CpuLoaded&>(loaded).times; }
 
-
  private:
-  bool profiling_ = false;
+  std::atomic<bool> profiling_ = false;  // by any of the programs that share the device
   cpu::Pool pool_;
 };
 
