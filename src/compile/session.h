@@ -2,12 +2,14 @@
 // Program: one traced function, taken down the line from trace to run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "compile/memory.h"
 #include "compile/outcome.h"
 #include "optim/update.h"
 #include "runtime/device.h"
@@ -105,10 +107,14 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
                                    const std::vector<std::string>& without, Program::Kind kind);
   Variant& choose(Program& program, bool captures, bool accumulating);
+  // Memory of the device. When there is none, the error names what `tenants` lists; `plan` is null before there is one.
+  std::unique_ptr<runtime::Buffer> allocate(ir::Space space, std::int64_t elements, const schedule::Plan* plan,
+                                            const std::function<std::vector<Tenant>()>& tenants) const;
   void lay_out_parameters();
   void initialise();
   bool is_flat(const schedule::Layout::Entry& entry) const;
-  void grow_state();
+  void allocate_inputs(Program& program) const;
+  void grow_state(const Program& program);
   void check_feed(const Program& program, const Feed& feed) const;
   void feed_inputs(Program& program, const Feed& feed);
   void feed_scalar(Program& program, const char* name, float value);

@@ -49,7 +49,7 @@ const std::map<std::string, int> kMessages = {
     {"runtime/webgpu/webgpu_device.cpp", 1},
     {"runtime/webgpu/adapters.cpp", 1},
     {"runtime/webgpu/connection.cpp", 5},
-    {"runtime/webgpu/gpu.cpp", 5},
+    {"runtime/webgpu/gpu.cpp", 4},
     {"runtime/webgpu/library_native.cpp", 3},
     {"runtime/webgpu/pipelines.cpp", 2},
     {"runtime/webgpu/staging.cpp", 1},
@@ -64,7 +64,7 @@ const std::map<std::string, std::string> kElsewhere = {
 
 int messages_in(const std::string& text) {
   static const std::regex site(
-      R"(\b(user_error|break_rule|user_message|fail)\(|throw DeviceError\()");
+      R"(\b(user_error|break_rule|user_message|fail)\(|throw (Device|OutOfMemory)Error\()");
   // Declarations: "void user_error(", "std::string user_message(", "void fail(".
   static const std::regex declaration(
       R"(\b(void|std::string) (user_error|break_rule|user_message|fail)\()");

@@ -78,10 +78,10 @@ TEST_F(GpuErrors, BuffersAndBindingsOverTheLimitAreNamed) {
   const std::uint64_t buffer = info.limits.buffer_bytes + (1 << 20),
                       binding = info.limits.binding_bytes + (1 << 20);
   EXPECT_EQ(device_error([&] { shared_gpu().buffer(buffer, "the arena"); }),
-            fmt::format("webgpu: the arena needs {} in one buffer, and {} allows {}", mib(buffer),
+            fmt::format("webgpu: too large: {} for the arena in one buffer, and {} allows {}", mib(buffer),
                         info.name, mib(info.limits.buffer_bytes)));
   EXPECT_EQ(device_error([&] { shared_gpu().check_binding(binding, "layers.0.W"); }),
-            fmt::format("webgpu: layers.0.W needs {} in one binding, and {} allows {}",
+            fmt::format("webgpu: too large: {} for layers.0.W in one binding, and {} allows {}",
                         mib(binding), info.name, mib(info.limits.binding_bytes)));
   EXPECT_NO_THROW(shared_gpu().check_binding(info.limits.binding_bytes, "layers.0.W"));
 }

@@ -11,6 +11,7 @@
 #include "codegen/cpu/compiled.h"
 #include "runtime/cpu/pool.h"
 #include "support/fail.h"
+#include "support/text.h"
 
 namespace tensorgrad::runtime {
 
@@ -23,7 +24,7 @@ class CpuBuffer : public Buffer {
     constexpr std::size_t kAlign = 256;
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
     memory_.reset(std::calloc(bytes + kAlign, 1));
-    if (!memory_) throw DeviceError(fmt::format("cpu: out of memory: {} need {} bytes", what, bytes));
+    if (!memory_) throw OutOfMemoryError(fmt::format("cpu: out of memory: {} for {}", in_mib(static_cast<std::int64_t>(bytes)), what));
     void* start = memory_.get();
     std::size_t space = bytes + kAlign;
     floats_ = static_cast<float*>(std::align(kAlign, bytes, start, space));

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "support/fail.h"
+#include "support/text.h"
 
 namespace tensorgrad::webgpu {
 
@@ -230,9 +231,8 @@ Handle<api::BufferImpl> Connection::make_buffer(std::uint64_t bytes, std::uint64
   Handle<api::BufferImpl> buffer(call.DeviceCreateBuffer(device(), &descriptor),
                                  call.BufferRelease);
   if (const std::string message = end_scope(); !message.empty()) {
-    throw DeviceError(
-        fmt::format("webgpu: out of memory: {:.1f} MiB for {} on {}\n  the driver: {}",
-                    static_cast<double>(bytes) / (1 << 20), what, info.name, message));
+    throw OutOfMemoryError(fmt::format("webgpu: out of memory: {} for {} on {}\n  the driver: {}",
+                                       in_mib(static_cast<std::int64_t>(bytes)), what, info.name, message));
   }
   check();
   return buffer;
