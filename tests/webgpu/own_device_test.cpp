@@ -229,7 +229,8 @@ TEST_F(GpuOwnDevice, WhatDoesNotFitIsNamedWithNeedAndLimit) {
             "webgpu: too large: 512.0 MiB for activations" + allows +
                 "  largest: 256.0 MiB for f32[2048,32768] of Linear in l, at " + at(line) +
                 "           256.0 MiB for f32[2048,32768] of cumsum, at " + at(line + 1) +
-                "  the program needs 514.3 MiB: parameters 2.1 MiB, inputs 0.1 MiB, activations 512.0 MiB\n" + batch_hint);
+                "  the program needs 514.3 MiB: parameters 2.1 MiB, inputs 0.1 MiB, activations 512.0 MiB\n" +
+                batch_hint);
   EXPECT_EQ(memory_error(wide(2048, false)),
             "webgpu: too large: 256.0 MiB for outputs" + allows +
                 "  largest: 256.0 MiB for output:out f32[2048,32768]\n"
