@@ -155,7 +155,7 @@ struct Outcome;
 }  // namespace detail
 
 // A step or run that was handed to the device. Reading waits for it; the numbers are its own and
-// stay as they are when later steps run.
+// stay as they are when later steps run. Copies share them, on any thread.
 class Result {
  public:
   // The loss of a step.
@@ -228,7 +228,9 @@ enum class Upload : std::uint8_t {
   partial,  // any of them
 };
 
-// What training and forward programs have in common.
+// What training and forward programs have in common. Programs over the same parameters and their
+// results may be used from several threads: the calls take turns. Moving or assigning a handle while
+// another thread uses it is not safe, as for any object.
 class ProgramHandle {
  public:
   // Keeps numbers for an input on the device; steps that do not feed it use them.

@@ -24,6 +24,13 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
+// A device has no room for the program: the text names the largest tensors, the need and the limit.
+// A smaller batch may fit; nothing is left behind.
+class OutOfMemoryError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 // A bug in tensorgrad itself.
 class InternalError : public Error {
  public:

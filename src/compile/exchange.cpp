@@ -19,7 +19,7 @@ std::vector<ParamInfo> Session::parameters() const {
 }
 
 NamedArrays Session::download(Space space) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   NamedArrays out;
   for (const ParamRecord& p : params_) {
     if (space == Space::gradients && p.frozen) continue;
@@ -30,7 +30,7 @@ NamedArrays Session::download(Space space) const {
 }
 
 void Session::upload(const NamedArrays& values, Upload mode) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   std::vector<std::string> names;
   for (const ParamRecord& p : params_) names.push_back(p.name);
   for (const auto& [name, array] : values) {
@@ -78,7 +78,7 @@ static std::string state_name(const schedule::Layout::Entry& entry, const ParamR
 }
 
 NamedArrays Session::optimizer_state() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   NamedArrays out;
   for (const auto& entry : state_layout_.entries()) {
     if (entry.name == optim::kFailedState) continue;
@@ -96,7 +96,7 @@ NamedArrays Session::optimizer_state() const {
 }
 
 void Session::upload_optimizer_state(const NamedArrays& state) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   const NamedArrays now = optimizer_state();
   for (const auto& [name, array] : now) {
     const auto given = state.find(name);
@@ -125,7 +125,7 @@ void Session::upload_optimizer_state(const NamedArrays& state) {
 }
 
 std::string Session::fingerprint() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   Sha256 sha;
   const NamedArrays values = download(Space::parameters);
   for (const ParamRecord& p : params_) {
@@ -136,7 +136,7 @@ std::string Session::fingerprint() const {
 }
 
 void Session::reset(Program& program, std::optional<std::uint32_t> seed) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   program.faults = device_->allocate(runtime::kFaultElements, "bad ids");
   program.runs = 0;
   if (seed) seed_ = *seed;
@@ -148,17 +148,17 @@ void Session::reset(Program& program, std::optional<std::uint32_t> seed) {
 }
 
 void Session::set_lr(Schedule lr) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   lr_ = std::move(lr);
 }
 
 double Session::next_lr() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   return lr_.at(next_update());
 }
 
 std::int64_t Session::steps() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   return steps_;
 }
 
@@ -203,7 +203,7 @@ std::vector<PlannedKernel> Session::plan(const Program& program) const {
 }
 
 std::string Session::show(const Program& program, std::string_view stage) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   const schedule::Plan& plan = program.main->plan;
   const auto stages = ProgramHandle::stages();
   if (std::find(stages.begin(), stages.end(), stage) == stages.end())

@@ -1,4 +1,4 @@
-// Running programs: inputs in, kernels submitted, results read when somebody asks for them.
+// Running programs: kernels submitted in order, and what goes wrong on the way told to whom it concerns.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -7,11 +7,9 @@
 #include "compile/session.h"
 #include "ir/primitive.h"
 #include "support/fail.h"
-#include "support/text.h"
 
 namespace tensorgrad::detail {
 
-using ir::Result;
 using ir::Space;
 
 namespace {
@@ -23,88 +21,6 @@ float bits_of(std::int32_t value) {
 }
 
 }  // namespace
-
-void Session::check_feed(const Program& program, const Feed& feed) const {
-  std::vector<std::string> names;
-  for (const InputSpec& spec : program.specs) names.push_back(spec.name);
-  const auto& items = feed.items();
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto& [name, value] = items[i];
-    const auto spec = std::find_if(program.specs.begin(), program.specs.end(),
-                                   [&, &own = name](const InputSpec& s) { return s.name == own; });
-    if (spec == program.specs.end()) {
-      const std::string near = nearest_name(name, names);
-      user_error("input: there is no input '{}': the inputs are {}{}", name, names.empty() ? "none" : join(names, ", "),
-                 near.empty() ? "" : fmt::format("\n  hint: '{}'?", near));
-    }
-    for (std::size_t j = 0; j < i; ++j)
-      if (items[j].first == name) user_error("input: '{}' is fed twice", name);
-    const bool wants_real = spec->dtype == DType::f32, is_real = value.dtype() == DType::f32;
-    if (wants_real != is_real)
-      user_error("input: '{}' is {}{}, {} values were fed", name, tensorgrad::name(spec->dtype), spec->shape.text(),
-                 tensorgrad::name(value.dtype()));
-    const std::size_t count = is_real ? value.floats().size() : value.ints().size();
-    if (static_cast<std::int64_t>(count) != spec->shape.count())
-      user_error("input: '{}' is {}{} and needs {} values, {} were fed", name, tensorgrad::name(spec->dtype),
-                 spec->shape.text(), spec->shape.count(), count);
-    if (value.shape() && *value.shape() != spec->shape)
-      user_error("input: '{}' is {}{}, an array of shape {} was fed", name, tensorgrad::name(spec->dtype),
-                 spec->shape.text(), value.shape()->text());
-    if (spec->dtype == DType::boolean)
-      for (const std::int32_t v : value.ints())
-        if (v != 0 && v != 1) user_error("input: '{}' is bool and takes 0 and 1: {} was fed", name, v);
-  }
-  for (const InputSpec& spec : program.specs) {
-    const bool fed = std::any_of(items.begin(), items.end(), [&](const auto& item) { return item.first == spec.name; });
-    if (!fed && !program.held.count(spec.name))
-      user_error("input: '{}' is missing: it is {}{}\n  hint: feed it, or set_input() once", spec.name,
-                 tensorgrad::name(spec.dtype), spec.shape.text());
-  }
-}
-
-namespace {
-
-std::span<const std::byte> bytes_of(const FeedValue& value) {
-  return value.dtype() == DType::f32 ? std::as_bytes(value.floats()) : std::as_bytes(value.ints());
-}
-
-}  // namespace
-
-void Session::feed_inputs(Program& program, const Feed& feed) {
-  for (const auto& [name, value] : feed.items()) {
-    device_->upload(*program.input_buffer, program.inputs.find(name)->offset, bytes_of(value));
-    if (const auto held = program.held.find(name); held != program.held.end()) held->second.current = false;
-  }
-  for (auto& [name, held] : program.held) {
-    const bool fed = std::any_of(feed.items().begin(), feed.items().end(),
-                                 [&, &own = name](const auto& item) { return item.first == own; });
-    if (fed || held.current) continue;
-    device_->upload(*program.input_buffer, program.inputs.find(name)->offset, held.bytes);
-    held.current = true;
-  }
-}
-
-void Session::feed_scalar(Program& program, const char* name, float value) {
-  const auto* entry = program.inputs.find(name);
-  if (!entry) return;
-  std::int32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  const auto last = program.scalars.try_emplace(name, ~bits).first;
-  if (last->second == bits) return;  // it is there already
-  device_->upload(*program.input_buffer, entry->offset, std::as_bytes(std::span(&bits, 1)));
-  last->second = bits;
-}
-
-void Session::set_input(Program& program, const std::string& name, const FeedValue& value) {
-  std::lock_guard lock(mutex_);
-  Program only;
-  only.specs = program.specs;
-  std::erase_if(only.specs, [&](const InputSpec& spec) { return spec.name != name; });
-  if (only.specs.empty()) only.specs = program.specs;
-  check_feed(only, {{name, value}});
-  const auto bytes = bytes_of(value);
-  program.held[name] = {{bytes.begin(), bytes.end()}, false};
-}
 
 runtime::Spaces Session::spaces(Program& program, Variant& variant) const {
   runtime::Spaces out{};
@@ -141,6 +57,7 @@ void Session::submit(Program& program, Variant& variant) {
 
 std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>& program, Variant& variant, bool captures) {
   auto outcome = std::make_shared<Outcome>();
+  outcome->mutex = mutex_;
   outcome->session = shared_from_this();
   outcome->program = program;
   outcome->variant = &variant;
@@ -193,7 +110,7 @@ void Session::raise_failure(Program& program, const runtime::IndexFailure& failu
 }
 
 std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   raise_pending();
   check_feed(*program, feed);
   const double rate = lr_.at(next_update());
@@ -213,7 +130,7 @@ std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, 
 }
 
 std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   raise_pending();
   check_feed(*program, feed);
   Variant& variant = choose(*program, options.captures, false);
@@ -228,7 +145,7 @@ std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, c
 }
 
 std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& program, int steps) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   if (steps < 1) user_error("profile: at least one step: {}", steps);
   std::vector<DispatchTime> best;
   for (int i = 0; i < steps; ++i) {
@@ -249,7 +166,7 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
 }
 
 void Session::wait(Program& program) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   device_->wait();
   for (const auto& variant : {&program.main, &program.with_captures, &program.accumulating, &program.accumulating_captures})
     if (*variant)
@@ -259,7 +176,7 @@ void Session::wait(Program& program) {
 }
 
 void Session::raise_pending() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   if (pending_.empty()) return;
   const std::string text = pending_;
   acknowledge(pending_step_);
@@ -267,7 +184,7 @@ void Session::raise_pending() {
 }
 
 void Session::acknowledge(std::int64_t step) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   if (pending_.empty() || pending_step_ != step) return;  // an older one, seen before
   pending_.clear();
   const std::int32_t zero = 0;
@@ -288,77 +205,6 @@ std::string Session::note_failure(Outcome& outcome) {
   } catch (const DeviceError&) {  // no memory to keep every value: the short text has to do
   }
   return pending_;
-}
-
-// ---- outcomes
-
-// The bytes of the outputs as they are now; read at once where that costs no waiting.
-void Outcome::snapshot() {
-  if (done || bytes) return;
-  const std::int64_t elements = variant->plan.outputs.elements();
-  if (elements > 0) bytes = session->device_->read_later(*variant->outputs, 0, 4 * elements);
-  if (!settled) faults = session->device_->read_later(*program->faults, 0, 4 * runtime::kFaultElements);
-}
-
-// Looks at the flags of the step, and at what kernels reported.
-void Outcome::settle() {
-  if (settled) return;
-  std::lock_guard lock(session->mutex_);
-  if (!faults) session->device_->wait();
-  const auto failure = faults ? runtime::Device::failure_in(faults->wait()) : session->failure_of(*program);
-  if (failure) session->raise_failure(*program, *failure, step);
-  settled = true;
-  const schedule::Plan& plan = variant->plan;
-  for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
-    const Result& result = plan.graph.results[i];
-    if (result.kind != Result::Kind::output || result.name != optim::kFiniteOutput) continue;
-    const Array flag = read(plan.results[i].offset, plan.graph[result.node].type);
-    finite = flag.ints()[0] != 0;
-  }
-  if (!finite && step >= 0) error = session->note_failure(*this);
-}
-
-void Outcome::resolve() {
-  if (done) return;
-  const std::shared_ptr<Session> owner = session;  // released below
-  std::lock_guard lock(owner->mutex_);
-  if (!owner->device_->immediate()) snapshot();  // all of it in one read
-  settle();
-  const schedule::Plan& plan = variant->plan;
-  for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
-    const Result& result = plan.graph.results[i];
-    if (result.kind != Result::Kind::output && result.kind != Result::Kind::capture) continue;
-    if (result.name == optim::kFiniteOutput) continue;
-    Array array = read(plan.results[i].offset, plan.graph[result.node].type);
-    (result.kind == Result::Kind::output ? outputs : captures).emplace(result.name, std::move(array));
-  }
-  done = true;
-  bytes.reset();
-  faults.reset();
-  watched = owner;
-  session.reset();
-  program.reset();
-}
-
-Array Outcome::read(std::int64_t offset, const ir::Type& type) {
-  if (!bytes) return session->read_array(*variant->outputs, offset, type);
-  const auto all = bytes->wait();
-  const auto count = static_cast<std::size_t>(type.shape.count());
-  const std::byte* from = all.data() + 4 * offset;
-  if (type.dtype == DType::f32) {
-    std::vector<float> values(count);
-    if (count) std::memcpy(values.data(), from, 4 * count);
-    return {type.shape, std::move(values)};
-  }
-  std::vector<std::int32_t> values(count);
-  if (count) std::memcpy(values.data(), from, 4 * count);
-  return {type.shape, std::move(values), type.dtype};
-}
-
-void Outcome::check() {
-  if (error.empty()) return;
-  if (const auto owner = session ? session : watched.lock()) owner->acknowledge(step);
-  throw NonFiniteError(error);
 }
 
 }  // namespace tensorgrad::detail

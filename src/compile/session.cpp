@@ -112,8 +112,20 @@ void Session::lay_out_parameters() {
   place([](const ParamRecord& p) { return !p.frozen && !p.decay; });
   flat_elements_ = param_layout_.elements();
   place([](const ParamRecord& p) { return p.frozen; });
-  param_buffer_ = device_->allocate(param_layout_.elements(), "parameters");
+  param_buffer_ = allocate(Space::parameters, param_layout_.elements(), nullptr,
+                           [&] { return tenants(param_layout_); });
   initialise();
+}
+
+std::unique_ptr<runtime::Buffer> Session::allocate(Space space, std::int64_t elements, const schedule::Plan* plan,
+                                                   const std::function<std::vector<Tenant>()>& tenants) const {
+  try {
+    return device_->allocate(elements, word(space));
+  } catch (const OutOfMemoryError& error) {
+    const bool of_the_model = space == Space::parameters || space == Space::gradients || space == Space::state;
+    throw explained(error, tenants(), plan, of_the_model ? "a smaller model, or a device with more room"
+                                                         : "a smaller batch, or a device with more room");
+  }
 }
 
 void Session::initialise() {
@@ -128,10 +140,13 @@ std::unique_ptr<Variant> Session::compile(const ir::Graph& graph, Program& progr
   auto variant = std::make_unique<Variant>();
   variant->plan = schedule::plan(simplify(graph, captures, without), {param_layout_, state_layout_, program.inputs}, without);
   variant->kernels = kernels::lower(variant->plan);
+  const schedule::Plan& plan = variant->plan;
+  const auto elements = [&](Space space) { return plan.elements[static_cast<std::size_t>(space)]; };
+  // Before the kernels are made: that takes a while, and what does not fit need not wait for it.
+  variant->outputs = allocate(Space::outputs, elements(Space::outputs), &plan, [&] { return tenants(plan.outputs); });
+  variant->arena = allocate(Space::arena, elements(Space::arena), &plan, [&] { return tenants(plan); });
   variant->loaded = device_->load(variant->kernels, static_cast<int>(kind));
   if (!program.faults) program.faults = device_->allocate(runtime::kFaultElements, "bad ids");
-  variant->outputs = device_->allocate(variant->plan.elements[static_cast<std::size_t>(Space::outputs)], "outputs");
-  variant->arena = device_->allocate(variant->plan.elements[static_cast<std::size_t>(Space::arena)], "activations");
   return variant;
 }
 
@@ -212,16 +227,17 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
   for (const InputSpec& spec : options.inputs) program->inputs.place(spec.name, {spec.dtype, spec.shape});
   program->main = compile(program->stages.update, *program, false, program->without, Program::Kind::main);
   if (accumulate_ > 1) program->accumulating = compile(program->stages.accumulate, *program, false, program->without, Program::Kind::accumulating);
-  program->input_buffer = device_->allocate(program->inputs.elements(), "inputs");
-  gradient_buffer_ = device_->allocate(param_layout_.elements(), "gradients");
-  grow_state();
+  allocate_inputs(*program);
+  gradient_buffer_ = allocate(Space::gradients, param_layout_.elements(), &program->main->plan,
+                              [&] { return tenants(param_layout_); });
+  grow_state(*program);
   program->compile_ms = ms_since(start);
   return program;
 }
 
 std::shared_ptr<Program> Session::build_forward(const std::vector<InputSpec>& inputs, bool training,
                                                 const std::vector<std::string>& without, const Trace& function) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(*mutex_);
   const auto start = Clock::now();
   if (!param_buffer_) lay_out_parameters();
   auto program = std::make_shared<Program>();
@@ -232,15 +248,21 @@ std::shared_ptr<Program> Session::build_forward(const std::vector<InputSpec>& in
   program->stages.simplify = simplify(program->stages.trace, false, program->without);
   for (const InputSpec& spec : inputs) program->inputs.place(spec.name, {spec.dtype, spec.shape});
   program->main = compile(program->stages.trace, *program, false, program->without, Program::Kind::main);
-  program->input_buffer = device_->allocate(program->inputs.elements(), "inputs");
+  allocate_inputs(*program);
   program->compile_ms = ms_since(start);
   return program;
 }
 
+void Session::allocate_inputs(Program& program) const {
+  program.input_buffer = allocate(Space::inputs, program.inputs.elements(), &program.main->plan,
+                                  [&] { return tenants(program.inputs); });
+}
+
 // Optimizer state starts as zeros.
-void Session::grow_state() {
+void Session::grow_state(const Program& program) {
   if (state_buffer_ && state_capacity_ >= state_layout_.elements()) return;
-  state_buffer_ = device_->allocate(state_layout_.elements(), "optimizer state");
+  state_buffer_ = allocate(Space::state, state_layout_.elements(), &program.main->plan,
+                           [&] { return tenants(param_layout_); });
   state_capacity_ = state_layout_.elements();
 }
 
@@ -256,7 +278,7 @@ Variant& Session::choose(Program& program, bool captures, bool accumulating) {
                       accumulating ? Program::Kind::accumulating_captures : Program::Kind::with_captures);
     // A capture may read an input that nothing else did; all declared inputs have a place already.
     if (program.inputs.elements() != before) {
-      program.input_buffer = device_->allocate(program.inputs.elements(), "inputs");
+      allocate_inputs(program);
       program.scalars.clear();
       for (auto& [name, held] : program.held) held.current = false;
     }

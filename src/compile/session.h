@@ -2,12 +2,15 @@
 // Program: one traced function, taken down the line from trace to run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "compile/memory.h"
+#include "compile/outcome.h"
 #include "optim/update.h"
 #include "runtime/device.h"
 #include "schedule/plan.h"
@@ -22,7 +25,7 @@ struct Variant {
   std::vector<ir::Kernel> kernels;
   std::unique_ptr<runtime::Loaded> loaded;
   std::unique_ptr<runtime::Buffer> outputs, arena;
-  std::weak_ptr<struct Outcome> latest;  // of the run that wrote `outputs`
+  std::weak_ptr<Outcome> latest;  // of the run that wrote `outputs`
 };
 
 struct ParamRecord {
@@ -30,33 +33,6 @@ struct ParamRecord {
   Shape shape;
   Init init;
   bool decay = false, frozen = false;
-};
-
-class Program;
-
-// One step or run: where its numbers are until somebody asks for them, then the numbers.
-struct Outcome {
-  std::shared_ptr<Session> session;  // until it is resolved
-  std::shared_ptr<Program> program;
-  Variant* variant = nullptr;        // of the program
-  std::unique_ptr<runtime::Pending> bytes;  // its outputs, once a later run writes over them
-  std::unique_ptr<runtime::Pending> faults;  // as they were after it, likewise
-  std::int64_t step = -1;            // of training
-  bool with_captures = false;
-  std::weak_ptr<Session> watched;    // afterwards, to acknowledge the error
-
-  bool settled = false, done = false;
-  bool finite = true;
-  std::string error;  // of a non-finite step under NonFinite::fail
-  NamedArrays outputs, captures;
-
-  void snapshot();  // keep the numbers, a later run comes
-  void settle();    // whether it was finite; waits
-  void resolve();   // all numbers; waits
-  void check();     // raises the error
-
- private:
-  Array read(std::int64_t offset, const ir::Type& type);
 };
 
 class Program {
@@ -131,10 +107,14 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
                                    const std::vector<std::string>& without, Program::Kind kind);
   Variant& choose(Program& program, bool captures, bool accumulating);
+  // Memory of the device. When there is none, the error names what `tenants` lists; `plan` is null before there is one.
+  std::unique_ptr<runtime::Buffer> allocate(ir::Space space, std::int64_t elements, const schedule::Plan* plan,
+                                            const std::function<std::vector<Tenant>()>& tenants) const;
   void lay_out_parameters();
   void initialise();
   bool is_flat(const schedule::Layout::Entry& entry) const;
-  void grow_state();
+  void allocate_inputs(Program& program) const;
+  void grow_state(const Program& program);
   void check_feed(const Program& program, const Feed& feed) const;
   void feed_inputs(Program& program, const Feed& feed);
   void feed_scalar(Program& program, const char* name, float value);
@@ -163,7 +143,8 @@ class Session : public std::enable_shared_from_this<Session> {
   NonFinite non_finite_ = NonFinite::ignore;
   std::string pending_;  // error that nobody has seen yet
   std::int64_t pending_step_ = -1;
-  mutable std::recursive_mutex mutex_;
+  // Everything above, and outcomes, which keep it when the session is gone.
+  std::shared_ptr<std::recursive_mutex> mutex_ = std::make_shared<std::recursive_mutex>();
 };
 
 }  // namespace tensorgrad::detail

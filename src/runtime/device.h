@@ -63,7 +63,8 @@ class Device {
   virtual std::string name() const = 0;
   virtual int threads() const = 0;
 
-  // Zeroed memory for that many elements of four bytes; `what` names it when it does not fit.
+  // Zeroed memory for that many elements of four bytes; `what` names it when it does not fit, in an
+  // OutOfMemoryError.
   virtual std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) = 0;
   // Things happen in the order of the calls. Offsets are in elements.
   virtual void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) = 0;

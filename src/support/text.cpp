@@ -1,5 +1,7 @@
 #include "support/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace tensorgrad {
@@ -22,6 +24,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   }
   return out;
 }
+
+std::string in_mib(std::int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 bool matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;

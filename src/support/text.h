@@ -1,6 +1,7 @@
 // Small text helpers: joining, name patterns, the nearest name for "did you mean".
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@ namespace tensorgrad {
 // The parts between separators; one empty part for an empty text.
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// "12.5 MiB".
+std::string in_mib(std::int64_t bytes);
 
 // Shell-like patterns over parameter names: `*` matches any run of characters, `?` one.
 bool matches(std::string_view pattern, std::string_view text);

@@ -166,6 +166,28 @@ TEST(Threads, StepsFromSeveralThreadsSerialise) {
   EXPECT_EQ(train.fingerprint(), serial.fingerprint());
 }
 
+// Copies of a result share what is behind it; steps go on meanwhile, and the program goes before its results do.
+TEST(Threads, CopiesOfAResultAreReadAtOnce) {
+  auto train = compile_mlp(), twin = compile_mlp();
+  std::vector<Result> results;
+  Floats expected;
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    results.push_back(train.step(Batch(i).feed()));
+    expected.push_back(twin.step(Batch(i).feed()).loss());
+  }
+  std::vector<Floats> got(4);
+  std::vector<std::thread> threads;
+  for (Floats& own : got)
+    threads.emplace_back([&own, copies = results] {
+      for (const Result& result : copies) own.push_back(result.finite() ? result.loss() : -1);
+    });
+  results.clear();
+  for (std::uint32_t i = 50; i < 60; ++i) train.step(Batch(i).feed());
+  train = compile_mlp();
+  for (std::thread& thread : threads) thread.join();
+  for (const Floats& own : got) EXPECT_EQ(own, expected);
+}
+
 TEST(Threads, SeveralThreadsCompileAtOnce) {
   const auto work = [] {
     auto train = compile(Mlp{}, {.inputs = mlp_inputs(), .threads = 2}, dropout_loss);

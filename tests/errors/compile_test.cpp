@@ -311,7 +311,33 @@ TEST(CompileErrors, MoreMemoryThanThereIs) {
     compile_forward(Vast{}, {.threads = 1}, [](const Vast& m, const Inputs&) { return sum(m.w); });
   };
   EXPECT_EQ(text_of<DeviceError>(vast),
-            "cpu: out of memory: parameters need 4503599627370496 bytes");
+            "cpu: out of memory: 4294967296.0 MiB for parameters\n"
+            "  largest: 4294967296.0 MiB for w f32[1125899906842624]\n"
+            "  hint: a smaller model, or a device with more room");
+}
+
+// What lives at once, the largest first, as the user wrote it; and all that the program needs.
+TEST(CompileErrors, MoreMemoryThanThereIsForActivations) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer's own new ends the program";
+#endif
+  constexpr std::int64_t kRows = std::int64_t{1} << 40;
+  int line = 0;
+  const auto vast = [&] {
+    compile_forward(Mlp{}, {.inputs = {{"x", {4, 2}}}, .threads = 1}, [&](const Mlp& m, const Inputs& in) {
+      line = __LINE__ + 2;
+      const Tensor rows = broadcast_to(reshape(m.l1(in["x"]), {1, 4, 3}), {kRows, 4, 3});
+      return sum(cumsum(rows, 1) * cumsum(rows, 2));
+    });
+  };
+  const std::string text = text_of<OutOfMemoryError>(vast);
+  const std::string here = "compile_test.cpp:" + std::to_string(line) + "\n";
+  EXPECT_EQ(text,
+            "cpu: out of memory: 100663296.0 MiB for activations\n"
+            "  largest: 50331648.0 MiB for f32[1099511627776,4,3] of cumsum, at " + here +
+            "           50331648.0 MiB for f32[1099511627776,4,3] of cumsum, at " + here +
+            "  the program needs 100663296.0 MiB: activations 100663296.0 MiB\n"
+            "  hint: a smaller batch, or a device with more room");
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Whole programs on a GPU: they train as on the CPU, with the same bits each time, and what goes wrong is told.
 #include <cmath>
+#include <functional>
 
 #include "runtime/device.h"
 #include "runtime/webgpu/gpu.h"
 #include "runtime/webgpu/webgpu_device.h"
 #include "tensorgrad/tensorgrad.h"
 #include "tests/support/gpu_test.h"
+#include "tests/support/run_tool.h"
 
 namespace tensorgrad {
 namespace {
@@ -138,16 +140,50 @@ TEST_F(GpuProgram, ABadIdIsBlamedOnItsOwnStep) {
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
-TEST_F(GpuProgram, ATensorThatDoesNotFitIsRefused) {
-  const auto limit = webgpu::adapters()[0].limits.binding_bytes;
-  struct Large {
-    Param w;
-  };
-  const auto elements = static_cast<std::int64_t>(limit / 4 + 1024);
-  if (elements > (std::int64_t{1} << 29)) GTEST_SKIP() << "this adapter takes more than a test should ask for";
-  EXPECT_THROW(compile_forward(Large{Param({elements}, init::zeros())}, {.device = "webgpu"},
-                               [](const Large& m, const Inputs&) { return sum(m.w); }),
-               DeviceError);
+webgpu::Gpu& shared_gpu() { return runtime::gpu_under(*runtime::open_device("webgpu", 0)); }
+
+std::string memory_error(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const OutOfMemoryError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+// A program holds the device, so that the fault meets the next one.
+TEST_F(GpuProgram, WithoutMemoryTheLargestTensorsAreNamed) {
+  auto train = compile(Mlp{}, options("webgpu"), loss_of), twin = compile(Mlp{}, options("webgpu"), loss_of);
+  shared_gpu().inject(webgpu::Fault::buffer_memory);
+  std::string text = memory_error([] { compile(Mlp{}, options("webgpu"), loss_of); });
+  expect_starts_with(text, "webgpu: out of memory: 0.0 MiB for parameters on ");
+  expect_contains(text,
+                  "\n  largest: 0.0 MiB for l1.W f32[3,16]\n"
+                  "           0.0 MiB for l2.W f32[16,2]\n"
+                  "           0.0 MiB for l1.b f32[16]\n"
+                  "  hint: a smaller model, or a device with more room");
+  // In the middle of training, too; it goes on as it was.
+  step(train, 0), step(twin, 0);
+  shared_gpu().inject(webgpu::Fault::buffer_memory);
+  text = memory_error([&] { train.step({{"x", wave(96, 1)}, {"y", wave(64, 1)}}, {.captures = true}); });
+  expect_contains(text, " for capture:hidden f32[32,16]\n");
+  step(train, 1), step(twin, 1);
+  EXPECT_EQ(train.fingerprint(), twin.fingerprint());
+}
+
+// What is told late is told once, before anything is done; the call can be made again.
+TEST_F(GpuProgram, AFaultBetweenStepsIsRaisedAndTheStepCanBeMadeAgain) {
+  auto train = compile(Mlp{}, options("webgpu"), loss_of), twin = compile(Mlp{}, options("webgpu"), loss_of);
+  for (int i = 0; i < 6; ++i) {
+    if (i % 2) {
+      train.wait();
+      shared_gpu().inject(i == 3 ? webgpu::Fault::out_of_memory : webgpu::Fault::validation);
+      EXPECT_THROW(step(train, i), DeviceError);
+    }
+    step(train, i), step(twin, i);
+  }
+  EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
 // The device goes away in the middle of a run: an error, no hang; a new one goes on from what was saved, as if

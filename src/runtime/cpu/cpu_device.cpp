@@ -1,5 +1,6 @@
 #include "runtime/cpu/cpu_device.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "codegen/cpu/compiled.h"
 #include "runtime/cpu/pool.h"
 #include "support/fail.h"
+#include "support/text.h"
 
 namespace tensorgrad::runtime {
 
@@ -22,7 +24,7 @@ class CpuBuffer : public Buffer {
     constexpr std::size_t kAlign = 256;
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
     memory_.reset(std::calloc(bytes + kAlign, 1));
-    if (!memory_) throw DeviceError(fmt::format("cpu: out of memory: {} need {} bytes", what, bytes));
+    if (!memory_) throw OutOfMemoryError(fmt::format("cpu: out of memory: {} for {}", in_mib(static_cast<std::int64_t>(bytes)), what));
     void* start = memory_.get();
     std::size_t space = bytes + kAlign;
     floats_ = static_cast<float*>(std::align(kAlign, bytes, start, space));
@@ -118,9 +120,8 @@ class CpuDevice : public Device {
   void profile(bool on) override { profiling_ = on; }
   std::vector<Time> take_times(Loaded& loaded) override { return static_cast<CpuLoaded&>(loaded).times; }
 
-
  private:
-  bool profiling_ = false;
+  std::atomic<bool> profiling_ = false;  // by any of the programs that share the device
   cpu::Pool pool_;
 };
 

@@ -7,6 +7,7 @@
 #include "runtime/webgpu/staging.h"
 #include "runtime/webgpu/stream.h"
 #include "support/fail.h"
+#include "support/text.h"
 
 namespace tensorgrad::webgpu {
 
@@ -15,8 +16,11 @@ namespace {
 // Larger transfers are cut, so that the memory they pass through stays small.
 constexpr std::uint64_t kPiece = 16u << 20;
 
-std::string in_mib(std::uint64_t bytes) {
-  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+[[noreturn]] void too_large(std::uint64_t bytes, std::string_view what, const char* where, std::uint64_t limit,
+                            std::string_view adapter) {
+  throw OutOfMemoryError(fmt::format("webgpu: too large: {} for {} in one {}, and {} allows {}",
+                                     in_mib(static_cast<std::int64_t>(bytes)), what, where, adapter,
+                                     in_mib(static_cast<std::int64_t>(limit))));
 }
 
 void check_range(const char* what, const Buffer& buffer, std::uint64_t offset,
@@ -85,8 +89,7 @@ void Gpu::inject(Fault fault) { parts_->connection.inject(fault); }
 std::shared_ptr<Buffer> Gpu::buffer(std::uint64_t bytes, std::string_view what) {
   check();
   if (bytes > limits().buffer_bytes)
-    throw DeviceError(fmt::format("webgpu: {} needs {} in one buffer, and {} allows {}", what,
-                                  in_mib(bytes), info().name, in_mib(limits().buffer_bytes)));
+    too_large(bytes, what, "buffer", limits().buffer_bytes, info().name);
   return std::make_shared<Buffer>(
       parts_->connection.make_buffer(
           bytes, api::kUsageStorage | api::kUsageUniform | api::kUsageCopySrc | api::kUsageCopyDst,
@@ -96,8 +99,7 @@ std::shared_ptr<Buffer> Gpu::buffer(std::uint64_t bytes, std::string_view what) 
 
 void Gpu::check_binding(std::uint64_t bytes, std::string_view what) const {
   if (bytes <= limits().binding_bytes) return;
-  throw DeviceError(fmt::format("webgpu: {} needs {} in one binding, and {} allows {}", what,
-                                in_mib(bytes), info().name, in_mib(limits().binding_bytes)));
+  too_large(bytes, what, "binding", limits().binding_bytes, info().name);
 }
 
 void Gpu::write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> bytes) {

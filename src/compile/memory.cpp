@@ -1,0 +1,90 @@
+#include "compile/memory.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/primitive.h"
+#include "support/fail.h"
+#include "support/text.h"
+
+namespace tensorgrad::detail {
+
+using ir::Space;
+
+namespace {
+
+constexpr std::size_t kNamed = 3;  // tensors that an error lists
+
+std::string what_is(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph[id];
+  const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
+  std::string out = fmt::format("{} of {}", node.type.text(), site.composite.empty() ? node.op->name : site.composite);
+  if (!site.scope.empty()) out += fmt::format(" in {}", site.scope);
+  if (!site.file.empty()) out += fmt::format(", at {}:{}", base_name(site.file), site.line);
+  return out;
+}
+
+std::string needs(const schedule::Plan& plan) {
+  const bool training = std::any_of(plan.graph.results.begin(), plan.graph.results.end(),
+                                    [](const ir::Result& r) { return r.kind == ir::Result::Kind::gradient; });
+  std::int64_t all = 0;
+  std::vector<std::string> parts;
+  for (int i = 0; i < ir::kSpaces; ++i) {
+    const auto space = static_cast<Space>(i);
+    if (space == Space::gradients && !training) continue;
+    const std::int64_t bytes = plan.bytes(space);
+    all += bytes;
+    if (bytes >= 1 << 16) parts.push_back(fmt::format("{} {}", word(space), in_mib(bytes)));
+  }
+  return fmt::format("the program needs {}: {}", in_mib(all), join(parts, ", "));
+}
+
+}  // namespace
+
+const char* word(Space space) {
+  switch (space) {
+    case Space::state: return "optimizer state";
+    case Space::arena: return "activations";
+    default: return ir::name(space);
+  }
+}
+
+std::vector<Tenant> tenants(const schedule::Layout& layout) {
+  std::vector<Tenant> out;
+  for (const auto& entry : layout.entries())
+    out.push_back({fmt::format("{} {}", entry.name, entry.type.text()), 4 * entry.type.shape.count()});
+  return out;
+}
+
+std::vector<Tenant> tenants(const schedule::Plan& plan) {
+  const auto bytes_of = [&](ir::NodeId id) { return 4 * plan.graph[id].type.shape.count(); };
+  std::map<std::int64_t, ir::NodeId> most;
+  std::int64_t most_bytes = -1;
+  for (std::size_t now = 0; now < plan.steps.size(); ++now) {
+    std::map<std::int64_t, ir::NodeId> alive;  // by place: a result may lie where its operand did
+    for (std::size_t born = 0; born <= now; ++born)
+      for (const schedule::Stored& stored : plan.steps[born].stored)
+        if (stored.place.space == Space::arena && stored.last_use >= static_cast<int>(now))
+          alive.insert_or_assign(stored.place.offset, stored.node);
+    std::int64_t bytes = 0;
+    for (const auto& [offset, node] : alive) bytes += bytes_of(node);
+    if (bytes > most_bytes) most_bytes = bytes, most = std::move(alive);
+  }
+  std::vector<Tenant> out;
+  for (const auto& [offset, node] : most) out.push_back({what_is(plan.graph, node), bytes_of(node)});
+  return out;
+}
+
+OutOfMemoryError explained(const OutOfMemoryError& error, std::vector<Tenant> tenants, const schedule::Plan* plan,
+                           const std::string& hint) {
+  std::string text = error.what();
+  std::stable_sort(tenants.begin(), tenants.end(), [](const Tenant& a, const Tenant& b) { return a.bytes > b.bytes; });
+  for (std::size_t i = 0; i < std::min(tenants.size(), kNamed); ++i) {
+    if (tenants[i].bytes < tenants[0].bytes / 100) break;  // without it there would be no more room
+    text += fmt::format("\n  {} {} for {}", i ? "        " : "largest:", in_mib(tenants[i].bytes), tenants[i].text);
+  }
+  if (plan) text += "\n  " + needs(*plan);
+  return OutOfMemoryError(text + "\n  hint: " + hint);
+}
+
+}  // namespace tensorgrad::detail
