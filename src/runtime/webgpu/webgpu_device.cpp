@@ -30,6 +30,7 @@ class GpuBuffer : public Buffer {
 
 // One dispatch of a program.
 struct Dispatch {
+  std::int64_t kernel = 0;  // its place among those that were loaded
   wgsl::Shader shader;
   std::shared_ptr<const webgpu::Pipeline> pipeline;
   std::shared_ptr<const webgpu::BindGroup> buffers;
@@ -109,14 +110,14 @@ class WebGpuDevice : public Device {
     const bool checks = std::any_of(kernels.begin(), kernels.end(), wgsl::checks_ids);
     std::int64_t scratch = 0;
     std::vector<webgpu::PipelineSpec> specs;
-    for (const ir::Kernel& kernel : kernels)
-      for (wgsl::Shader& shader : wgsl::emit(kernel, target(tag), checks)) {
+    for (std::size_t k = 0; k < kernels.size(); ++k)
+      for (wgsl::Shader& shader : wgsl::emit(kernels[k], target(tag), checks)) {
         webgpu::PipelineSpec spec{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
         for (const wgsl::Binding& b : shader.bindings)
           spec.accesses.push_back(b.writable ? webgpu::Access::write : webgpu::Access::read);
         specs.push_back(std::move(spec));
         scratch = std::max(scratch, shader.scratch_elements);
-        out->list.push_back({std::move(shader), nullptr, nullptr});
+        out->list.push_back({static_cast<std::int64_t>(k), std::move(shader), nullptr, nullptr});
       }
     const auto pipelines = gpu_->pipelines(specs);
     for (std::size_t i = 0; i < out->list.size(); ++i) out->list[i].pipeline = pipelines[i];
@@ -161,7 +162,8 @@ class WebGpuDevice : public Device {
     const auto times = gpu_->take_times();
     std::vector<Time> out;
     for (std::size_t i = 0; i < own.list.size() && i < times.size(); ++i)
-      out.push_back({own.list[i].shader.name, static_cast<double>(times[i].end_ns - times[i].begin_ns) / 1000});
+      out.push_back({own.list[i].kernel, own.list[i].shader.name,
+                     static_cast<double>(times[i].end_ns - times[i].begin_ns) / 1000});
     return out;
   }
 
