@@ -205,6 +205,7 @@ struct PlannedTensor {
 
 struct PlannedKernel {
   std::string kind;           // rows, columns, matmul, single or copy
+  std::string phase;          // forward; in training also backward, for what only gradients need, and update
   std::vector<std::string> ops;
   std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;
   std::vector<PlannedTensor> writes;
@@ -212,6 +213,7 @@ struct PlannedKernel {
 
 // How long the device takes for one dispatch of a step, measured alone.
 struct DispatchTime {
+  std::int64_t kernel = 0;  // of plan(); some kernels take two dispatches
   std::string name;
   double microseconds = 0;
 };

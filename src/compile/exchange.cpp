@@ -185,11 +185,48 @@ Counts Session::counts(const Program& program) const {
   return out;
 }
 
+namespace {
+
+// The nodes that the wanted results need.
+template <class Wanted>
+std::vector<bool> needed_by(const ir::Graph& graph, Wanted wanted) {
+  std::vector<bool> needed(static_cast<std::size_t>(graph.size()), false);
+  for (const ir::Result& result : graph.results)
+    if (wanted(result)) needed[static_cast<std::size_t>(result.node)] = true;
+  for (ir::NodeId id = graph.size() - 1; id >= 0; --id)
+    if (needed[static_cast<std::size_t>(id)])
+      for (const ir::NodeId input : graph[id].inputs) needed[static_cast<std::size_t>(input)] = true;
+  return needed;
+}
+
+// Fusion joins the end of one phase with the beginning of the next: a kernel counts to the earliest it is needed in.
+std::vector<std::string> phases_of(const schedule::Plan& plan) {
+  using Kind = ir::Result::Kind;
+  const auto forward = needed_by(plan.graph, [](const ir::Result& result) {
+    return result.kind == Kind::capture || (result.kind == Kind::output && !result.name.starts_with('$'));
+  });
+  const auto backward =
+      needed_by(plan.graph, [](const ir::Result& result) { return result.kind == Kind::gradient; });
+  std::vector<std::string> out;
+  for (const schedule::Step& step : plan.steps) {
+    const auto stores = [&](const std::vector<bool>& needed) {
+      return std::any_of(step.stored.begin(), step.stored.end(), [&](const schedule::Stored& stored) {
+        return needed[static_cast<std::size_t>(stored.node)];
+      });
+    };
+    out.emplace_back(stores(forward) ? "forward" : stores(backward) ? "backward" : "update");
+  }
+  return out;
+}
+
+}  // namespace
+
 std::vector<PlannedKernel> Session::plan(const Program& program) const {
   std::vector<PlannedKernel> out;
   const schedule::Plan& plan = program.main->plan;
+  const std::vector<std::string> phases = phases_of(plan);
   for (const schedule::Step& step : plan.steps) {
-    PlannedKernel kernel{.kind = std::string(step.kind()), .ops = {}, .operations = step.operations,
+    PlannedKernel kernel{.kind = std::string(step.kind()), .phase = phases[out.size()], .ops = {}, .operations = step.operations,
                          .bytes_read = step.bytes_read, .bytes_written = step.bytes_written, .writes = {}};
     for (const ir::NodeId id : step.group.nodes) kernel.ops.emplace_back(plan.graph[id].op->name);
     for (const schedule::Stored& stored : step.stored) {

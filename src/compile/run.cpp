@@ -159,7 +159,7 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
     const auto times = device_->take_times(*outcome->variant->loaded);
     if (best.size() > times.size()) best.clear();  // a step that only accumulates is another program
     if (best.empty())
-      for (const auto& time : times) best.push_back({time.name, time.microseconds});
+      for (const auto& time : times) best.push_back({time.kernel, time.name, time.microseconds});
     for (std::size_t j = 0; j < times.size(); ++j) best[j].microseconds = std::min(best[j].microseconds, times[j].microseconds);
   }
   return best;

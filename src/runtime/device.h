@@ -81,6 +81,7 @@ class Device {
   // From now on, how long each dispatch takes is noted; a DeviceError where the device cannot tell.
   virtual void profile(bool on) = 0;
   struct Time {
+    std::int64_t kernel = 0;  // its place among those of load()
     std::string name;
     double microseconds = 0;
   };
@@ -96,5 +97,7 @@ std::array<std::int32_t, 2> fault_words(const IndexFailure& failure);
 
 // "auto" or a name from devices(); a UserError otherwise. Devices are shared between programs.
 std::shared_ptr<Device> open_device(const std::string& name, int threads);
+// The same, shared with nobody: so that several threads do not wait for each other's kernels to compile.
+std::shared_ptr<Device> open_own_device(const std::string& name, int threads);
 
 }  // namespace tensorgrad::runtime

@@ -86,9 +86,12 @@ Open& open_devices() {
   return open;
 }
 
-// The device that is open under that name, or a new one.
+// With others: the device that is open under that name, if there is one.
+enum class Sharing : std::uint8_t { with_others, with_nobody };
+
 template <class Make, class Usable>
-std::shared_ptr<Device> shared_device(const std::string& name, Make make, Usable usable) {
+std::shared_ptr<Device> obtain(Sharing sharing, const std::string& name, Make make, Usable usable) {
+  if (sharing == Sharing::with_nobody) return make();
   Open& open = open_devices();
   std::lock_guard lock(open.mutex);
   std::erase_if(open.by_name, [](const auto& entry) { return entry.second.expired(); });
@@ -118,14 +121,28 @@ std::optional<std::size_t> adapter_index(const std::string& name) {
   return static_cast<std::size_t>(std::stoul(digits));
 }
 
-std::shared_ptr<Device> open_webgpu(std::size_t index) {
+std::shared_ptr<Device> open_webgpu(std::size_t index, Sharing sharing) {
   const auto adapters = webgpu::adapters();
   if (adapters.empty()) throw DeviceError("webgpu: " + webgpu::why_no_adapter());
   if (index >= adapters.size())
     user_error("device: there is no 'webgpu:{}': {} adapter{} found\n  hint: tg devices lists them", index, adapters.size(),
                adapters.size() == 1 ? " was" : "s were");
   const std::string name = fmt::format("webgpu:{}", index);
-  return shared_device(name, [&] { return make_webgpu_device(index, name); }, [](Device& device) { return !is_lost(device); });
+  return obtain(sharing, name, [&] { return make_webgpu_device(index, name); },
+                [](Device& device) { return !is_lost(device); });
+}
+
+std::shared_ptr<Device> open(const std::string& name, int threads, Sharing sharing) {
+  if (name.starts_with(kOwn)) return find_own(name);
+  if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
+  if (name != "auto" && name != "cpu")
+    user_error("device: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", name);
+  if (threads < 0 || threads > 1024) user_error("threads: {} is not between 0 (one per core) and 1024", threads);
+  if (name == "auto")
+    if (const auto index = webgpu::first_hardware()) return open_webgpu(*index, sharing);
+  const int count = threads > 0 ? threads : hardware_threads();
+  return obtain(sharing, fmt::format("cpu:{}", count), [&] { return make_cpu_device(count); },
+                [](Device&) { return true; });
 }
 
 }  // namespace
@@ -143,15 +160,11 @@ std::optional<IndexFailure> Device::failure_in(std::span<const std::byte> faults
 }
 
 std::shared_ptr<Device> open_device(const std::string& name, int threads) {
-  if (name.starts_with(kOwn)) return find_own(name);
-  if (const auto index = adapter_index(name)) return open_webgpu(*index);
-  if (name != "auto" && name != "cpu")
-    user_error("device: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu', 'webgpu:1'", name);
-  if (threads < 0 || threads > 1024) user_error("threads: {} is not between 0 (one per core) and 1024", threads);
-  if (name == "auto")
-    if (const auto index = webgpu::first_hardware()) return open_webgpu(*index);
-  const int count = threads > 0 ? threads : hardware_threads();
-  return shared_device(fmt::format("cpu:{}", count), [&] { return make_cpu_device(count); }, [](Device&) { return true; });
+  return open(name, threads, Sharing::with_others);
+}
+
+std::shared_ptr<Device> open_own_device(const std::string& name, int threads) {
+  return open(name, threads, Sharing::with_nobody);
 }
 
 }  // namespace runtime
@@ -167,8 +180,8 @@ WebGpuDevice::WebGpuDevice(void* device, const WebGpuOptions& options) {
                maker, called);
   static std::atomic<int> next{0};
   const std::string name = fmt::format("{}{}", runtime::kOwn, next++);
-  device_ = runtime::shared_device(
-      name, [&] { return runtime::make_webgpu_device(webgpu::Gpu::adopt(device, library), name); },
+  device_ = runtime::obtain(
+      runtime::Sharing::with_others, name, [&] { return runtime::make_webgpu_device(webgpu::Gpu::adopt(device, library), name); },
       [](runtime::Device&) { return true; });
 }
 

@@ -194,12 +194,12 @@ TEST(CompileErrors, Options) {
        "compile: all parameters are frozen",
        0, compiling({.train_only = NameFilter{}})},
       {"device",
-       "device: 'cuda' is unknown\n  hint: 'auto', 'cpu', 'webgpu', 'webgpu:1'", 0, compiling({.device = "cuda"})},
+       "device: 'cuda' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", 0, compiling({.device = "cuda"})},
       {"threads",
        "threads: -1 is not between 0 (one per core) and 1024", 0, compiling({.threads = -1})},
       {"many threads",
        "threads: 1025 is not between 0 (one per core) and 1024", 0, compiling({.threads = 1025})},
-      {"device of a forward pass", "device: '' is unknown\n  hint: 'auto', 'cpu', 'webgpu', 'webgpu:1'", 0,
+      {"device of a forward pass", "device: '' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", 0,
        [] { compile_forward(Mlp{}, {.device = ""}, [](M m, In) { return neg(m.l1.W); }); }},
   });
 }

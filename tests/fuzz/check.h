@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "checks/eval_graph.h"
 #include "tests/fuzz/program.h"
-#include "tests/support/eval_graph.h"
 
 namespace tensorgrad::fuzz {
 

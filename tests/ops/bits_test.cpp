@@ -1,9 +1,9 @@
 // Every row's value and gradients are the same bits on every run and for any number of threads, and
 // right without fusion too.
+#include "checks/eval_graph.h"
 #include "tests/ops/sample_test.h"
-#include "tests/support/eval_graph.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 using Bits = SampleTest;
@@ -34,4 +34,4 @@ TEST_P(Bits, RightWithoutFusion) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

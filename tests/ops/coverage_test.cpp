@@ -7,11 +7,11 @@
 #include <set>
 #include <string>
 
+#include "checks/sample_graph.h"
 #include "ops/table.h"
 #include "reference/interpret.h"
-#include "tests/ops/sample_graph.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 // Names of the functions and operators that ops.h declares.
@@ -56,7 +56,7 @@ TEST(Coverage, EveryDeclaredOpHasARowThatCallsIt) {
       called.insert(sample.op);
   }
   for (const std::string& op : declared_ops())
-    EXPECT_EQ(called.count(op), 1u) << op << " has no row in tests/ops/samples_*.cpp";
+    EXPECT_EQ(called.count(op), 1u) << op << " has no row in checks/samples_*.cpp";
 }
 
 TEST(Coverage, EveryRowIsAboutADeclaredOp) {
@@ -100,4 +100,4 @@ TEST(Coverage, EveryDifferentiablePrimitiveIsDifferentiatedSomewhere) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

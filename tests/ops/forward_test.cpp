@@ -1,8 +1,8 @@
 // Every row's value on the CPU against the double-precision interpreter.
+#include "checks/eval_graph.h"
 #include "tests/ops/sample_test.h"
-#include "tests/support/eval_graph.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 using Forward = SampleTest;
@@ -20,4 +20,4 @@ TEST_P(Forward, AgreesWithTheInterpreter) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

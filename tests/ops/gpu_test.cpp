@@ -1,20 +1,20 @@
 // Every row's value and gradients on a GPU against the interpreter.
-#include <cmath>
-
-#include "tests/ops/sample_test.h"
-#include "tests/support/eval_graph.h"
 #include "tests/support/gpu_test.h"
+#include "checks/check_row.h"
+#include "tests/ops/sample_test.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 class GpuOps : public GpuTest, public testing::WithParamInterface<Row> {};
 class SlowGpuOps : public GpuOps {};
 
-// A software driver takes up to a second for a row: some here, the others with the slow tests. Those here are large
-// enough for the shaders that come in two, and else a sixteenth, chosen by name.
+// A software driver takes up to a second for a row: some here, the others with the slow tests.
+// Those here are large enough for the shaders that come in two, and else a sixteenth, chosen by
+// name.
 bool is_fast(const std::string& name) {
-  if (name.find("long_") != std::string::npos || name.find("tall_") != std::string::npos) return true;
+  if (name.find("long_") != std::string::npos || name.find("tall_") != std::string::npos)
+    return true;
   unsigned hash = 2166136261u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return (hash >> 8) % 16 == 0;
@@ -30,26 +30,13 @@ std::vector<Row> rows(bool fast) {
 INSTANTIATE_TEST_SUITE_P(Ops, GpuOps, testing::ValuesIn(rows(true)), row_name);
 INSTANTIATE_TEST_SUITE_P(Ops, SlowGpuOps, testing::ValuesIn(rows(false)), row_name);
 
-// exp, log, sin and the like are less exact on GPUs than in libm, and sums are of floats.
-constexpr double kLooser = 8;
-
 void expect_agreement(const Sample& sample) {
-  const SampleGraph made = build(sample);
-  auto want = eval::interpret_results(made.gradient, made.leaves);
-  const auto got = eval::evaluate(made.gradient, made.leaves, {.device = "webgpu", .simplify = true});
-  EXPECT_EQ(got.damage, "");
-  // WGSL promises nothing where a value is not finite.
-  for (std::size_t i = 0; i < want.size(); ++i)
-    for (std::size_t j = 0; j < want[i].data.size(); ++j)
-      if (!std::isfinite(want[i].data[j])) want[i].data[j] = got.results[i].data[j];
-  for (std::size_t i = 0; i < want.size(); ++i)
-    EXPECT_EQ(eval::difference(got.results[i], want[i], kLooser * sample.tolerance), "")
-        << made.gradient.results[i].name << " of\n"
-        << ir::print(made.gradient);
+  static const auto device = runtime::open_device("webgpu", 0);
+  EXPECT_EQ(check_row(*device, sample).text(), "") << ir::print(build(sample).gradient);
 }
 
 TEST_P(GpuOps, AgreesWithTheInterpreter) { expect_agreement(*GetParam().sample); }
 TEST_P(SlowGpuOps, AgreesWithTheInterpreter) { expect_agreement(*GetParam().sample); }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -7,11 +7,11 @@
 #include <cmath>
 
 #include "autodiff/differentiate.h"
+#include "checks/eval_graph.h"
 #include "ops/builder.h"
 #include "tests/ops/sample_test.h"
-#include "tests/support/eval_graph.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 using reference::Leaves;
@@ -175,4 +175,4 @@ TEST(SecondGradient, OfTheAdjointsOfViewsAndIndexing) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

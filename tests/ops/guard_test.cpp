@@ -1,9 +1,9 @@
 // Every tensor of every row's plan lies alone between stretches of poison: nothing around it is
 // written, and nothing that was read came from there, because the results stay the same.
+#include "checks/eval_graph.h"
 #include "tests/ops/sample_test.h"
-#include "tests/support/eval_graph.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 using Guards = SampleTest;
@@ -13,8 +13,8 @@ TEST_P(Guards, NothingOutsideATensorIsTouched) {
   const SampleGraph made = build(sample());
   const auto plain = eval::evaluate(made.gradient, made.leaves);
   for (const std::vector<std::string>& without : {std::vector<std::string>{}, {"fuse"}}) {
-    const auto guarded =
-        eval::evaluate(made.gradient, made.leaves, {.threads = 2, .without = without, .guards = true});
+    const auto guarded = eval::evaluate(made.gradient, made.leaves,
+                                        {.threads = 2, .without = without, .guards = true});
     EXPECT_EQ(guarded.damage, "") << (without.empty() ? "fused" : "not fused");
     if (!without.empty()) continue;
     for (std::size_t i = 0; i < plain.bits.size(); ++i)
@@ -25,4 +25,4 @@ TEST_P(Guards, NothingOutsideATensorIsTouched) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

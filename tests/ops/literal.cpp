@@ -4,11 +4,11 @@
 
 #include <cmath>
 
+#include "checks/eval_graph.h"
+#include "checks/sample_graph.h"
 #include "tensorgrad/error.h"
-#include "tests/ops/sample_graph.h"
-#include "tests/support/eval_graph.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 void expect_numbers(const std::string& what, const Numbers& got, const Numbers& want,
@@ -62,4 +62,4 @@ std::string error_of(const std::vector<Arg>& args,
   return "no error";
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -42,4 +42,4 @@ void expect(const std::vector<Arg>& args, const std::function<Tensor(const Tenso
 std::string error_of(const std::vector<Arg>& args,
                      const std::function<Tensor(const Tensors&)>& function);
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

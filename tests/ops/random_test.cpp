@@ -12,7 +12,7 @@
 
 #include "tensorgrad/tensorgrad.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 struct Nothing {};
@@ -198,4 +198,4 @@ TEST(Dropout, DropsInTrainingOnly) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

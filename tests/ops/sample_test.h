@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/ops/sample_graph.h"
-#include "tests/ops/samples.h"
+#include "checks/sample_graph.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 
 struct Row {
   const Sample* sample;
@@ -39,4 +39,4 @@ inline std::string row_name(const testing::TestParamInfo<Row>& info) {
   return info.param.sample->name();
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

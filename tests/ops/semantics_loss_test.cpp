@@ -6,7 +6,7 @@
 
 #include "tests/ops/literal.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 constexpr double kLn2 = std::numbers::ln2;
@@ -165,4 +165,4 @@ TEST(SoftmaxSemantics, CausalRowsIgnoreTheFuture) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

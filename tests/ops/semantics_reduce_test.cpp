@@ -8,7 +8,7 @@
 #include "runtime/device.h"
 #include "tests/ops/literal.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 constexpr double kLn2 = std::numbers::ln2;
@@ -178,4 +178,4 @@ TEST(WindowSemantics, PoolsAtTiesAndPadding) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

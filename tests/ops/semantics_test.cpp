@@ -8,7 +8,7 @@
 
 #include "tests/ops/literal.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 constexpr double kLn2 = std::numbers::ln2;
@@ -178,4 +178,4 @@ TEST(Semantics, StopGradientIsTheIdentityWithoutAGradient) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

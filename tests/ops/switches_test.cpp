@@ -1,11 +1,11 @@
 // Every row's value and gradients through all passes, and with each pass and each part of the scheduler
 // left out alone.
+#include "checks/eval_graph.h"
 #include "passes/pipeline.h"
 #include "schedule/fuse.h"
 #include "tests/ops/sample_test.h"
-#include "tests/support/eval_graph.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 using Switches = SampleTest;
@@ -29,4 +29,4 @@ TEST_P(Switches, RightWithEachPassLeftOut) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -2,7 +2,7 @@
 #include "ops/table.h"
 #include "tests/ops/sample_test.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 using Text = SampleTest;
@@ -19,4 +19,4 @@ TEST_P(Text, ReadsBackAsTheSameGraph) {
 }
 
 }  // namespace
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

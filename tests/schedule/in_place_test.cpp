@@ -1,9 +1,9 @@
 // Which results are written over an operand, and which must not be: the plan, and the numbers.
 #include <gtest/gtest.h>
 
+#include "checks/eval_graph.h"
 #include "ops/table.h"
 #include "schedule/plan.h"
-#include "tests/support/eval_graph.h"
 
 namespace tensorgrad::schedule {
 namespace {

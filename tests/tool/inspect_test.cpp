@@ -43,13 +43,15 @@ TEST(ToolBench, ReportsAModel) {
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(keys(lines[0]),
             "model device threads batch ms_per_step best_ms compile_ms kernels dispatches passes "
-            "submits arena_bytes param_bytes operations bytes_moved");
+            "submits arena_bytes param_bytes operations bytes_moved gflops");
   EXPECT_EQ(lines[0]["model"], "mlp_sin");
   EXPECT_EQ(lines[0]["threads"], 2);
   EXPECT_EQ(lines[0]["batch"], 256);
   EXPECT_EQ(lines[0]["param_bytes"], 4 * (64 + 64 + 64 * 64 + 64 + 64 + 1));
   EXPECT_GT(lines[0]["best_ms"], 0.0);
   EXPECT_GE(lines[0]["ms_per_step"], lines[0]["best_ms"]);
+  EXPECT_NEAR(lines[0]["gflops"].get<double>() * lines[0]["ms_per_step"].get<double>(),
+              lines[0]["operations"].get<double>() / 1e6, 0.1);
 }
 
 TEST(ToolBench, ReportsModelsInTheOrderAskedFor) {
@@ -72,6 +74,17 @@ TEST(ToolBench, TableForPeople) {
   EXPECT_EQ(run.exit_code, 0);
   expect_starts_with(run.out, "model ");
   expect_contains(run.out, "\nmlp_sin ");
+}
+
+TEST(ToolPasses, ListsThemWithASentenceEach) {
+  const auto lines = json_lines(run_tool("passes --json"));
+  ASSERT_GE(lines.size(), 10u);
+  for (const auto& line : lines) {
+    EXPECT_EQ(keys(line), "pass what");
+    EXPECT_NE(line["what"], "");
+    expect_contains(run_tool("passes").out, line["pass"]);
+  }
+  expect_contains(run_tool("passes").out, "  cse           nothing is computed twice\n");
 }
 
 TEST(ToolOps, ListsTheWholeTable) {

@@ -1,8 +1,11 @@
 // tg train: events, sums that are learned, and weights that depend on the seed alone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <regex>
 
+#include "tests/support/gpu_test.h"
 #include "tests/support/run_tool.h"
 
 namespace tensorgrad {
@@ -34,7 +37,7 @@ TEST(ToolTrain, ReportsStepsThenDone) {
   EXPECT_EQ(last_step, 50);
 
   const ordered_json& done = lines.back();
-  EXPECT_EQ(keys(done), "event task device seed steps seconds loss accuracy params_sha256");
+  EXPECT_EQ(keys(done), "event task device seed steps seconds compile_ms loss accuracy params_sha256");
   EXPECT_EQ(done["event"], "done");
   EXPECT_EQ(done["task"], "sin");
   EXPECT_EQ(done["seed"], 3);
@@ -90,6 +93,30 @@ TEST(ToolTrain, CtrlCEndsWithTheSummary) {
   EXPECT_EQ(lines.back()["event"], "done");
   EXPECT_LT(lines.back()["steps"], 1000000);
   expect_contains(run.err, "stopped: ");
+}
+
+TEST(ToolTrain, EndsWhenNobodyReads) {
+  for (const char* json : {"", " --json"}) {
+    const auto start = std::chrono::steady_clock::now();
+    const ToolRun run = run_tool(std::string("train addition --steps 1000000") + json,
+                                 R"(sh -c '"$0" "$@" 2>/dev/null | head -1')");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << json;
+    EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 1) << run.out;
+  }
+}
+
+using GpuToolTrain = GpuTest;
+
+// What the driver does when a kernel first runs is no part of the steps.
+TEST_F(GpuToolTrain, NamesTheAdapterAndCompilesFirst) {
+  const ToolRun run = run_tool("train sin --steps 20 --device webgpu --json");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto devices = json_lines(run_tool("devices --json"));
+  expect_contains(run.err, "on webgpu:0 (" + devices[1]["description"].get<std::string>() + "), compiled in ");
+  const ordered_json done = json_lines(run).back();
+  EXPECT_EQ(done["steps"], 20);
+  EXPECT_GT(done["compile_ms"], 0.0);
+  EXPECT_LT(done["seconds"].get<double>(), done["compile_ms"].get<double>() / 1000 + 1);
 }
 
 // About a minute: the default run has to learn to add.

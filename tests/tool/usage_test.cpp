@@ -6,7 +6,8 @@
 namespace tensorgrad {
 namespace {
 
-constexpr const char* kCommands[] = {"train", "show", "bench", "ops", "devices", "verify"};
+constexpr const char* kCommands[] = {"train",   "show",   "bench", "ops",
+                                     "devices", "verify", "passes"};
 
 TEST(ToolHelp, BareCallListsTheCommands) {
   const ToolRun run = run_tool("");
@@ -24,6 +25,15 @@ TEST(ToolHelp, EveryCommandHasAnExample) {
     expect_contains(run.out, "Example:\n  tg " + command);
     expect_contains(run.out, "--json");
   }
+}
+
+TEST(ToolHelp, HelpIsACommandToo) {
+  EXPECT_EQ(run_tool("help").out, run_tool("--help").out);
+  for (const std::string command : kCommands)
+    EXPECT_EQ(run_tool("help " + command).out, run_tool(command + " --help").out);
+  const ToolRun unknown = run_tool("help trian");
+  EXPECT_EQ(unknown.exit_code, 2);
+  expect_starts_with(unknown.err, "tg: there is no command 'trian': ");
 }
 
 TEST(ToolHelp, Version) {
@@ -54,13 +64,31 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"train", 2, "train: which task?\n  hint: tg train addition\n"},
         WrongCall{"train sine", 2,
                   "there is no task 'sine': the tasks are addition, sin\n  hint: sin?\n"},
-        WrongCall{"train sin --steps 0", 2, "--steps: Value 0 not in range 1 to "},
-        WrongCall{"train sin --lr -1", 2, "--lr: "},
+        WrongCall{"train sin --steps 0", 2,
+                  "--steps: '0' is not a whole number from 1 to 2,147,483,648\n  hint: tg train "
+                  "--help\n"},
+        WrongCall{"train sin --steps abc", 2, "--steps: 'abc' is not a whole number from 1 to "},
+        WrongCall{"train sin --steps 1.5", 2, "--steps: '1.5' is not a whole number from 1 to "},
+        WrongCall{"train sin --lr -1", 2, "--lr: '-1' is not a number above 0\n"},
+        WrongCall{"train sin --lr 0", 2, "--lr: '0' is not a number above 0\n"},
+        WrongCall{"train sin --lr nan", 2, "--lr: 'nan' is not a number above 0\n"},
+        WrongCall{"train sin --lr inf", 2, "--lr: 'inf' is not a number above 0\n"},
         WrongCall{"train sin --seed x", 2,
-                  "Could not convert: --seed = x\n  hint: tg train --help\n"},
-        WrongCall{"train sin --speed 9", 2, "The following argument"},
-        WrongCall{"train sin --device abacus", 1,
-                  "device: 'abacus' is unknown\n  hint: 'auto', 'cpu', 'webgpu', 'webgpu:1'"},
+                  "--seed: 'x' is not a whole number from 0 to 4,294,967,295\n  hint: tg train "
+                  "--help\n"},
+        WrongCall{"train sin --step 10", 2,
+                  "train: there is no option '--step'\n  hint: did you mean --steps?\n"},
+        WrongCall{"train sin --step=10", 2,
+                  "train: there is no option '--step=10'\n  hint: did you mean --steps?\n"},
+        WrongCall{"train sin --abacus", 2,
+                  "train: there is no option '--abacus'\n  hint: tg train --help\n"},
+        WrongCall{"train sin cos", 2, "train: 'cos' is a word too many\n  hint: tg train --help\n"},
+        WrongCall{"--versoin", 2,
+                  "tg: there is no option '--versoin'\n  hint: did you mean --version?\n"},
+        WrongCall{"train sin --device abacus", 2,
+                  "--device: there is no device 'abacus': the devices are auto, cpu, "},
+        WrongCall{"train sin --without fuze", 2,
+                  "--without: there is no pass 'fuze': the passes are expand, fold, "},
         WrongCall{"show", 2, "show: which model?"},
         WrongCall{"show gpt_smal", 2,
                   "there is no model 'gpt_smal': the models are mlp_sin, addition, "},
@@ -72,7 +100,24 @@ INSTANTIATE_TEST_SUITE_P(
                   "show: a forward program has no stage 'update'\n"},
         WrongCall{"bench --models mlp_sin,mlp_cos", 2, "there is no model 'mlp_cos': "},
         WrongCall{"bench --models mlp_sin,mamba_small", 1, "mamba_small: not yet"},
-        WrongCall{"bench --seconds 0", 2, "--seconds: "}));
+        WrongCall{"bench --seconds 0", 2, "--seconds: '0' is not a number above 0\n"},
+        WrongCall{"bench --page x.html", 2, "--page requires --profile\n"},
+        WrongCall{"bench --models mlp_sin --profile --page /nowhere/x.html", 1,
+                  "--page: cannot write '/nowhere/x.html': No such file or directory\n"}));
+
+TEST(ToolUsageHints, ANearNameIsOffered) {
+  expect_contains(run_tool("bench --without fuze").err, "\n  hint: fuse?\n");
+  expect_contains(run_tool("bench --device wegpu").err, "\n  hint: webgpu?\n");
+}
+
+// Only what is there is offered.
+TEST(ToolUsageHints, NoAdapterIsOfferedThatIsNotThere) {
+  const ToolRun run = run_tool("train sin --device abacus", "env TG_WEBGPU_LIBRARY=/nowhere/dawn.so");
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.err,
+            "tg: --device: there is no device 'abacus': the devices are auto, cpu, webgpu\n  hint: tg "
+            "train --help\n");
+}
 
 }  // namespace
 }  // namespace tensorgrad

@@ -213,7 +213,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "DIR/train_a.json: not a JSON object"},
         Unreadable{"FilterWithoutMatch", fill, "--filter 'conv*'",
                    "DIR: no case is called 'conv*'"},
-        Unreadable{"UnknownDevice", fill, "--device tpu", "device: 'tpu' is unknown"}),
+        Unreadable{"UnknownDevice", fill, "--device tpu", "--device: there is no device 'tpu': "}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // ---- text for people

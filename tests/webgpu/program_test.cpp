@@ -216,6 +216,7 @@ TEST_F(GpuProgram, EveryDispatchCanBeTimed) {
   ASSERT_EQ(static_cast<std::int64_t>(times.size()), train.counts().dispatches);
   for (const DispatchTime& time : times) {
     EXPECT_GT(time.microseconds, 0) << time.name;
+    EXPECT_LT(time.kernel, train.counts().kernels) << time.name;
     EXPECT_NE(time.name, "");
   }
   EXPECT_EQ(train.steps(), 2);

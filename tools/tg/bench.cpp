@@ -1,9 +1,14 @@
 #include "bench.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <fstream>
 
 #include "bench_models.h"
+#include "profile.h"
+#include "support/fail.h"
 
 namespace tensorgrad::tool {
 
@@ -15,6 +20,7 @@ struct BenchOptions {
   std::int64_t batch = 0;  // 0: the model's own
   double seconds = 2;      // of timing per model
   bool json = false, profile = false;
+  std::string page = "tg-profile.html";
 };
 
 constexpr std::size_t kRuns = 5;
@@ -58,35 +64,19 @@ Timing measure(BenchProgram& program, double seconds) {
   return timing;
 }
 
-// The dispatches by the time they take, longest first.
-void print_profile(const BenchModel& model, BenchProgram& program, bool json) {
-  std::vector<DispatchTime> times = program.program().profile(10);
-  double total = 0;
-  for (const DispatchTime& time : times) total += time.microseconds;
-  if (json) {
-    Json list = Json::array();
-    for (const DispatchTime& time : times) list.push_back({{"name", time.name}, {"us", rounded(time.microseconds, 2)}});
-    print_json({{"model", model.name}, {"profile", list}, {"total_us", rounded(total, 1)}});
-    return;
-  }
-  std::stable_sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.microseconds > b.microseconds; });
-  fmt::print("{}: {} dispatches, {:.1f} us when each runs alone\n", model.name, times.size(), total);
-  for (const DispatchTime& time : times)
-    fmt::print("{:>10.1f} us {:>5.1f} %  {}\n", time.microseconds, 100 * time.microseconds / total, time.name);
-  std::fflush(stdout);
-}
-
 constexpr const char* kRow = "{:<13}{:>6}{:>13}{:>13}{:>12}{:>9}{:>12}{:>11}{:>11}{:>10}\n";
 
+std::int64_t batch_of(const BenchModel& model, const BenchOptions& options) {
+  return options.batch && !model.gemm ? options.batch : model.batch;
+}
+
 void bench(const BenchModel& model, const BenchOptions& options) {
-  const std::int64_t batch = options.batch && !model.gemm ? options.batch : model.batch;
+  const std::int64_t batch = batch_of(model, options);
   BenchProgram built = model.build(model, batch, options.where);
-  if (options.profile) return print_profile(model, built, options.json);
   const Timing timing = measure(built, options.seconds);
   const ProgramHandle& program = built.program();
   const Counts counts = program.counts();
-  const double N = static_cast<double>(model.gemm);
-  const double gflops = 2 * N * N * N / (1e6 * timing.median());
+  const double gflops = static_cast<double>(counts.operations) / (1e6 * timing.median());
 
   if (timing.ms_per_step.size() < kRuns || timing.best() > 1000 * options.seconds)
     fmt::print(stderr, "tg: {}: a step is longer than the budget of {} s: {} single step{} timed\n",
@@ -107,8 +97,8 @@ void bench(const BenchModel& model, const BenchOptions& options) {
                  {"arena_bytes", counts.arena_bytes},
                  {"param_bytes", counts.param_bytes},
                  {"operations", counts.operations},
-                 {"bytes_moved", counts.bytes_moved}};
-    if (model.gemm) line["gflops"] = rounded(gflops, 2);
+                 {"bytes_moved", counts.bytes_moved},
+                 {"gflops", rounded(gflops, 2)}};
     print_json(line);
     return;
   }
@@ -117,8 +107,28 @@ void bench(const BenchModel& model, const BenchOptions& options) {
              counts.kernels, counts.dispatches,
              fmt::format("{:.2f}", static_cast<double>(counts.arena_bytes) / 1e6),
              fmt::format("{:.2f}", static_cast<double>(counts.param_bytes) / 1e6),
-             model.gemm ? fmt::format("{:.1f}", gflops) : "");
+             fmt::format("{:.1f}", gflops));
   std::fflush(stdout);
+}
+
+// Opens the page first: nobody wants to learn after a minute that it cannot be written.
+void profile_all(const std::vector<const BenchModel*>& models, const BenchOptions& options) {
+  errno = 0;
+  std::ofstream page(options.page);
+  if (!page) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
+  std::vector<Profile> profiles;
+  for (const BenchModel* model : models) {
+    const std::int64_t batch = batch_of(*model, options);
+    BenchProgram built = model->build(*model, batch, options.where);
+    profiles.push_back(measure_profile(std::string(model->name), batch, built.program()));
+    if (options.json)
+      print_json(profile_json(profiles.back()));
+    else
+      print_profile(profiles.back());
+  }
+  page << profile_page(profiles) << std::flush;
+  if (!page) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
+  fmt::print(people(options.json), "the page to look at: {}\n", options.page);
 }
 
 void bench_all(const BenchOptions& options) {
@@ -127,7 +137,8 @@ void bench_all(const BenchOptions& options) {
   if (models.empty())
     for (const BenchModel& model : bench_models())
       if (model.build) models.push_back(&model);
-  if (!options.json && !options.profile)
+  if (options.profile) return profile_all(models, options);
+  if (!options.json)
     fmt::print(fmt::runtime(kRow), "model", "batch", "ms/step", "best ms", "compile ms", "kernels",
                "dispatches", "arena MB", "param MB", "GFLOP/s");
   for (const BenchModel* model : models) bench(*model, options);
@@ -145,12 +156,18 @@ void add_bench_command(CLI::App& tg, int& exit_code) {
       ->check(positive())
       ->capture_default_str()
       ->type_name("X");
-  command.add_flag("--profile", options->profile, "Time per dispatch instead of per step");
+  CLI::Option* profile = command.add_flag(
+      "--profile", options->profile, "Time per kernel instead of per step: a table and a page");
+  command.add_option("--page", options->page, "The page of --profile, HTML that needs nothing else")
+      ->needs(profile)
+      ->capture_default_str()
+      ->type_name("FILE");
   add_batch_option(command, options->batch);
   add_device_options(command, options->where);
   add_json_flag(command, options->json);
   command.footer(
-      "ms/step is the median of 5 runs; nothing is uploaded or read while they are timed.\n" +
+      "ms/step is the median of 5 runs; nothing is uploaded or read while they are timed.\n"
+      "GFLOP/s counts the operations of the plan.\n" +
       bench_model_list() + "Example:\n  tg bench --models mlp_sin,addition --json");
   command.callback([options, &exit_code] {
     bench_all(*options);

@@ -1,22 +1,77 @@
 #include "command.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "support/text.h"
 #include "tensorgrad/compile.h"
+#include "tensorgrad/device.h"
 
 namespace tensorgrad::tool {
 
-CLI::Validator in_range(std::int64_t low, std::int64_t high) {
-  return CLI::Range(low, high).description("");
+namespace {
+
+// CLI11 puts the option's name before what the function returns.
+CLI::Validator validator(std::function<std::string(const std::string&)> problem) {
+  return CLI::Validator([problem](std::string& text) { return problem(text); }, "");
 }
 
-CLI::Validator positive() { return CLI::Validator(CLI::PositiveNumber).description(""); }
+template <class Number>
+std::optional<Number> parse(const std::string& text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return value;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const PassInfo& pass : compiler_passes()) names.emplace_back(pass.name);
+  return names;
+}
+
+}  // namespace
+
+CLI::Validator in_range(std::int64_t low, std::int64_t high) {
+  return validator([=](const std::string& text) -> std::string {
+    const auto value = parse<std::int64_t>(text);
+    if (value && *value >= low && *value <= high) return "";
+    return fmt::format("'{}' is not a whole number from {} to {}", text, grouped(low), grouped(high));
+  });
+}
+
+CLI::Validator positive() {
+  return validator([](const std::string& text) -> std::string {
+    const auto value = parse<double>(text);
+    if (value && *value > 0 && std::isfinite(*value)) return "";
+    return fmt::format("'{}' is not a number above 0", text);
+  });
+}
+
+// A GPU by number where there is none at all is no wrong word: the library says what is missing.
+CLI::Validator device_name() {
+  return validator([](const std::string& text) -> std::string {
+    if (text == "auto" || text == "cpu" || text == "webgpu") return "";
+    std::vector<std::string> names = {"auto"};
+    bool adapters = false;
+    for (const DeviceInfo& device : devices()) {
+      names.push_back(device.name);
+      adapters = adapters || device.name.starts_with("webgpu:");
+    }
+    const bool known = std::find(names.begin(), names.end(), text) != names.end();
+    if (known || (!adapters && text.starts_with("webgpu:"))) return "";
+    unknown_name("device", text, names);
+  });
+}
 
 void add_device_options(CLI::App& command, DeviceOptions& options) {
   command.add_option("--device", options.device, "Where to run; tg devices lists them")
+      ->check(device_name())
       ->capture_default_str()
       ->type_name("NAME");
   command.add_option("--threads", options.threads, "Threads of the CPU (default: one per core)")
@@ -26,10 +81,13 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
 }
 
 void add_without_option(CLI::App& command, std::vector<std::string>& without) {
-  std::vector<std::string> names;
-  for (const PassInfo& pass : compiler_passes()) names.emplace_back(pass.name);
-  command.add_option("--without", without, fmt::format("Passes of the compiler to leave out, of {}", join(names, ", ")))
+  command.add_option("--without", without, "Passes of the compiler to leave out; tg passes lists them")
       ->delimiter(',')
+      ->check(validator([](const std::string& text) -> std::string {
+        const std::vector<std::string> names = pass_names();
+        if (std::find(names.begin(), names.end(), text) != names.end()) return "";
+        unknown_name("pass", text, names);
+      }))
       ->type_name("A,B");
 }
 
@@ -62,12 +120,25 @@ std::string grouped(std::int64_t value) {
   return text;
 }
 
+std::string where_text(const std::string& device, int threads) {
+  if (threads > 0) return fmt::format("{} ({} thread{})", device, threads, threads == 1 ? "" : "s");
+  for (const DeviceInfo& info : devices())
+    if (info.name == device) return fmt::format("{} ({})", device, info.description);
+  return device;
+}
+
+bool reader_left() {
+  pollfd out{.fd = fileno(stdout), .events = 0, .revents = 0};
+  return poll(&out, 1, 0) > 0 && (out.revents & POLLERR);
+}
+
 bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
 
 void unknown_name(std::string_view what, std::string_view wanted,
                   const std::vector<std::string>& names) {
   const std::string near = nearest_name(wanted, names);
-  usage_error("there is no {} '{}': the {}s are {}{}", what, wanted, what, join(names, ", "),
+  usage_error("there is no {} '{}': the {}{} are {}{}", what, wanted, what,
+              what.ends_with('s') ? "es" : "s", join(names, ", "),
               near.empty() ? "" : fmt::format("\n  hint: {}?", near));
 }
 

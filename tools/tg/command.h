@@ -16,9 +16,10 @@ namespace tensorgrad::tool {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order they were written
 
-// Refuse other numbers, without a word about it in the help text.
+// Refuse other values, without a word about it in the help text.
 CLI::Validator in_range(std::int64_t low, std::int64_t high);
 CLI::Validator positive();
+CLI::Validator device_name();
 
 // Where a program runs.
 struct DeviceOptions {
@@ -39,6 +40,12 @@ double shortest(float value);
 double rounded(double value, int decimals);
 // "1,234,567"
 std::string grouped(std::int64_t value);
+
+// "cpu (2 threads)", "webgpu:0 (NVIDIA H200, discrete GPU, vulkan)"
+std::string where_text(const std::string& device, int threads);
+
+// Whether stdout is a pipe that nobody reads any more: `| head -1`.
+bool reader_left();
 
 // Where text for people goes.
 inline std::FILE* people(bool json) { return json ? stderr : stdout; }

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "command.h"
+#include "self_test.h"
 #include "tensorgrad/device.h"
 
 namespace tensorgrad::tool {
@@ -50,13 +51,34 @@ void list_devices(bool json) {
 }  // namespace
 
 void add_devices_command(CLI::App& tg, int& exit_code) {
-  auto json = std::make_shared<bool>(false);
-  CLI::App& command = *tg.add_subcommand("devices", "List the devices that programs can run on");
-  add_json_flag(command, *json);
-  command.footer("Example:\n  tg devices --json");
-  command.callback([json, &exit_code] {
-    list_devices(*json);
+  struct Options {
+    bool self_test = false;
+    SelfTestOptions test;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App& command =
+      *tg.add_subcommand("devices", "List the devices that programs can run on, or test one");
+  CLI::Option* self_test_flag =
+      command.add_flag("--self-test", options->self_test,
+                       "Run every op and its gradient on a device and compare: under a minute");
+  command.add_option("--device", options->test.device, "Which one to test")
+      ->needs(self_test_flag)
+      ->check(device_name())
+      ->capture_default_str()
+      ->type_name("NAME");
+  command.add_option("--rows", options->test.rows, "Only rows of the table whose name matches: softmax_*")
+      ->needs(self_test_flag)
+      ->type_name("GLOB");
+  command.add_flag("--all", options->test.all, "All rows, however long that takes")
+      ->needs(self_test_flag);
+  add_json_flag(command, options->test.json);
+  command.footer("Example:\n  tg devices --self-test --device webgpu");
+  command.callback([options, &exit_code] {
     exit_code = 0;
+    if (options->self_test)
+      exit_code = self_test(options->test);
+    else
+      list_devices(options->test.json);
   });
 }
 

@@ -7,7 +7,9 @@
 #include "command.h"
 #include "devices.h"
 #include "ops.h"
+#include "passes.h"
 #include "show.h"
+#include "support/text.h"
 #include "tensorgrad/error.h"
 #include "train.h"
 #include "verify.h"
@@ -24,16 +26,41 @@ void complain(std::string_view message) {
 }
 
 // CLI11 calls an unknown command an argument that was not expected.
-void check_command(const CLI::App& tg, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return;
+void check_command(const CLI::App& tg, const std::vector<std::string>& words) {
+  if (words.empty() || words[0].starts_with('-')) return;
   std::vector<std::string> names;
   for (const CLI::App* command : tg.get_subcommands({})) names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), argv[1]) == names.end())
-    unknown_name("command", argv[1], names);
+  if (std::find(names.begin(), names.end(), words[0]) == names.end())
+    unknown_name("command", words[0], names);
+}
+
+// `tg help` and `tg help COMMAND` mean --help.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  words.insert(words.begin() + (words.empty() ? 0 : 1), "--help");
+  return words;
+}
+
+// CLI11 counts the words that it cannot place; people want to know about the first of them.
+std::string about_first_extra(const CLI::App& tg, const CLI::App* command) {
+  const auto extras = tg.remaining(true);
+  const std::string first = extras.empty() ? "" : extras.front();
+  const std::string who = command ? command->get_name() : "tg";
+  const std::string help = command ? fmt::format("tg {} --help", who) : "tg --help";
+  if (!first.starts_with('-')) return fmt::format("{}: '{}' is a word too many\n  hint: {}", who, first, help);
+  std::vector<std::string> names;
+  for (const CLI::Option* option : (command ? command : &tg)->get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  const std::string near = nearest_name(first.substr(0, first.find('=')), names);
+  return fmt::format("{}: there is no option '{}'\n  hint: {}", who, first,
+                     near.empty() ? help : fmt::format("did you mean {}?", near));
 }
 
 int run(int argc, char** argv) {
   int exit_code = 0;
+  std::vector<std::string> words = words_of(argc, argv);
   CLI::App tg("Trains, shows and measures models with tensorgrad, a tensor compiler.", "tg");
   tg.set_version_flag("--version", "tensorgrad " TENSORGRAD_VERSION);
   tg.require_subcommand(0, 1);
@@ -43,15 +70,21 @@ int run(int argc, char** argv) {
   add_ops_command(tg, exit_code);
   add_devices_command(tg, exit_code);
   add_verify_command(tg, exit_code);
+  add_passes_command(tg, exit_code);
   for (CLI::App* command : tg.get_subcommands({})) command->group("Commands");
   tg.get_formatter()->label("SUBCOMMAND", "COMMAND");
   // Set last, because a command would inherit it.
   tg.footer("tg COMMAND --help says more.\nExample:\n  tg train addition");
   try {
-    check_command(tg, argc, argv);
-    tg.parse(argc, argv);
+    check_command(tg, words);
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    tg.parse(words);
     if (tg.get_subcommands().empty()) fmt::print("{}", tg.help());
     return exit_code;
+  } catch (const CLI::ExtrasError&) {
+    const auto called = tg.get_subcommands();
+    complain(about_first_extra(tg, called.empty() ? nullptr : called.front()));
+    return kUsage;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return tg.exit(e);  // --help and --version
     const std::string message = e.what();

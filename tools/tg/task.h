@@ -21,7 +21,7 @@ struct TaskOptions {
 class Task {
  public:
   virtual ~Task() = default;
-  virtual const TrainingHandle& training() const = 0;
+  virtual TrainingHandle& training() = 0;
   // One step on the next batch, enqueued.
   virtual Result step() = 0;
 

@@ -77,7 +77,7 @@ class AdditionTask : public Task {
     train_.set_input("mask", mask);
   }
 
-  const TrainingHandle& training() const override { return train_; }
+  TrainingHandle& training() override { return train_; }
 
   Result step() override {
     const std::int64_t now = train_.steps();

@@ -44,7 +44,7 @@ class SinTask : public Task {
       test_x_.push_back(angle((static_cast<double>(i) + 0.5) / kTestPoints));
   }
 
-  const TrainingHandle& training() const override { return train_; }
+  TrainingHandle& training() override { return train_; }
 
   Result step() override {
     const std::int64_t now = train_.steps();

@@ -1,6 +1,8 @@
 #include "train.h"
 
+#include <chrono>
 #include <csignal>
+#include <limits>
 #include <numeric>
 
 #include "progress.h"
@@ -46,13 +48,23 @@ std::int64_t parameter_count(const ProgramHandle& program) {
                          [](std::int64_t n, const ParamInfo& p) { return n + p.shape.count(); });
 }
 
+// Drivers compile kernels when they first run. So that this is not counted as training, everything
+// runs once, and then training begins again from nothing. Milliseconds.
+double warm_up(Task& task) {
+  const auto start = std::chrono::steady_clock::now();
+  task.step().wait();
+  task.accuracy(Task::Extent::some);
+  task.training().reset();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 struct Trained {
   std::int64_t steps = 0;
   double seconds = 0;
   float loss = 0;  // of the last step
 };
 
-// Steps until all are made or somebody presses ctrl-C. A loss is read only where it is shown, so
+// Steps until all are made, somebody presses ctrl-C or nobody reads any more. A loss is read only where it is shown, so
 // that nothing else waits for the device.
 Trained run_steps(Task& task, std::int64_t steps, bool json) {
   const std::int64_t every_report = std::max<std::int64_t>(1, steps / kReports);
@@ -62,7 +74,7 @@ Trained run_steps(Task& task, std::int64_t steps, bool json) {
   for (bool last = false; !last;) {
     const Result result = task.step();
     ++done.steps;
-    last = done.steps == steps || interrupted;
+    last = done.steps == steps || interrupted || reader_left();
     const bool report = json && (last || done.steps % every_report == 0);
     const bool show = last || progress.due(done.steps);
     if (report || show) done.loss = result.loss();
@@ -88,17 +100,20 @@ int train(const TrainOptions& options) {
   if (run.lr == 0) run.lr = kind.lr;
 
   const std::unique_ptr<Task> task = kind.make(run);
-  const TrainingHandle& training = task->training();
+  TrainingHandle& training = task->training();
+  const bool gpu = training.threads() == 0;
+  const double compile_ms = training.compile_ms() + (gpu ? warm_up(*task) : 0);
   std::FILE* out = people(options.json);
   fmt::print(out, "{}: {}\n", kind.name, kind.description);
-  fmt::print(out, "{} parameters, batch {}, seed {}, on {} ({} thread{}), compiled in {:.0f} ms\n",
-             grouped(parameter_count(training)), run.batch, run.seed, training.device(),
-             training.threads(), training.threads() == 1 ? "" : "s", training.compile_ms());
+  fmt::print(out, "{} parameters, batch {}, seed {}, on {}, compiled in {:.0f} ms\n",
+             grouped(parameter_count(training)), run.batch, run.seed,
+             where_text(training.device(), training.threads()), compile_ms);
   std::fflush(out);
 
   const auto previous = std::signal(SIGINT, stop_training);
   const Trained done = run_steps(*task, run.steps, options.json);
   std::signal(SIGINT, previous);
+  if (reader_left()) return 128 + SIGPIPE;
 
   const bool stopped = done.steps < run.steps;
   const double accuracy = task->accuracy(Task::Extent::all);
@@ -114,6 +129,7 @@ int train(const TrainOptions& options) {
                 {"seed", run.seed},
                 {"steps", done.steps},
                 {"seconds", rounded(done.seconds, 3)},
+                {"compile_ms", rounded(compile_ms, 1)},
                 {"loss", shortest(done.loss)},
                 {"accuracy", accuracy},
                 {"params_sha256", sha256}});
@@ -138,6 +154,7 @@ void add_train_command(CLI::App& tg, int& exit_code) {
       ->check(in_range(1, std::int64_t{1} << 31))
       ->type_name("N");
   command.add_option("--seed", options->run.seed, "Of weights and data")
+      ->check(in_range(0, std::numeric_limits<std::uint32_t>::max()))
       ->capture_default_str()
       ->type_name("S");
   add_batch_option(command, options->run.batch);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <set>
 
 #include "replay.h"
 #include "support/text.h"
@@ -19,9 +20,11 @@ struct Tally {
   int passed = 0, failed = 0, skipped = 0;
   double worst = 0;
   std::string where;  // the case of the worst
+  std::set<std::string> skipped_for;  // reasons
 
   void add(const ReferenceCase& reference, const Verdict& verdict) {
     ++(verdict.skipped ? skipped : verdict.ok ? passed : failed);
+    if (verdict.skipped) skipped_for.insert(verdict.reason);
     if (!verdict.skipped && (where.empty() || verdict.worst > worst))
       worst = verdict.worst, where = reference.name;
   }
@@ -43,7 +46,7 @@ void report(const VerifyOptions& options, const ReferenceCase& reference, const 
   for (const std::string& note : verdict.notes)
     fmt::print(stderr, "note  {}: {}\n", reference.name, note);
   if (verdict.skipped) {
-    fmt::print(stderr, "skip  {}: {}\n", reference.name, verdict.reason);
+    if (options.verbose) fmt::print(stderr, "skip  {}: {}\n", reference.name, verdict.reason);
   } else if (!verdict.ok || options.verbose) {
     fmt::print(people(options.json), "{}  {:<28} {:<6} worst {:<10.3g} {}\n",
                verdict.ok ? "ok  " : "FAIL", reference.name, kind, verdict.worst, verdict.reason);
@@ -83,14 +86,16 @@ int verify(const VerifyOptions& options) {
     tally.add(reference, verdict);
     report(options, reference, verdict);
   }
+  if (tally.skipped > 0 && !options.verbose)
+    fmt::print(stderr, "skipped {}: {}; --verbose names them\n", tally.skipped,
+               fmt::join(tally.skipped_for, ", "));
   if (options.json)
     print_json({{"event", "done"},
                 {"passed", tally.passed},
                 {"failed", tally.failed},
                 {"skipped", tally.skipped}});
-  fmt::print(people(options.json), "{} passed, {} failed, {} skipped on {} ({} thread{})",
-             tally.passed, tally.failed, tally.skipped, work.device, work.threads,
-             work.threads == 1 ? "" : "s");
+  fmt::print(people(options.json), "{} passed, {} failed, {} skipped on {}", tally.passed,
+             tally.failed, tally.skipped, where_text(work.device, work.threads));
   if (!tally.where.empty())
     fmt::print(people(options.json), "; the worst uses {:.3g} of what is allowed: {}", tally.worst,
                tally.where);
@@ -108,7 +113,7 @@ void add_verify_command(CLI::App& tg, int& exit_code) {
   command.add_option("--filter", options->filter, "Only cases whose name matches: conv2d_*")
       ->type_name("GLOB");
   add_json_flag(command, options->json);
-  command.add_flag("--verbose", options->verbose, "Also a line for each case that passes");
+  command.add_flag("--verbose", options->verbose, "Also a line for each case that passes or is skipped");
   command.footer("Example:\n  tg verify tests/fixtures --filter 'train_*' --verbose");
   command.callback([options, &exit_code] { exit_code = verify(*options); });
 }

@@ -108,7 +108,7 @@ class CpuDevice : public Device {
         const auto start = std::chrono::steady_clock::now();
         own.compiled[i]->run(memory, pool_);
         const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
-        if (profiling_) own.times.push_back({own.names[i], took.count()});
+        if (profiling_) own.times.push_back({static_cast<std::int64_t>(i), own.names[i], took.count()});
       } catch (const cpu::IndexError& e) {
         const auto words = fault_words({own.tag, e.node, e.value});
         if (spaces.faults) upload(*spaces.faults, 0, std::as_bytes(std::span(words)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "codegen/wgsl/shader.h"
 #include "runtime/webgpu/gpu.h"
@@ -30,21 +31,30 @@ class GpuBuffer : public Buffer {
 
 // One dispatch of a program.
 struct Dispatch {
+  std::int64_t kernel = 0;  // its place among those that were loaded
   wgsl::Shader shader;
   std::shared_ptr<const webgpu::Pipeline> pipeline;
   std::shared_ptr<const webgpu::BindGroup> buffers;
 };
 
-class GpuLoaded : public Loaded {
- public:
-  std::int64_t dispatches() const override { return static_cast<std::int64_t>(list.size()); }
-  std::int64_t passes() const override { return list.empty() ? 0 : 1; }
-  std::int64_t submits() const override { return list.empty() ? 0 : 1; }
-
+struct Dispatches {
   std::vector<Dispatch> list;
   std::shared_ptr<webgpu::Buffer> scratch;
   bool is_bound = false;
   std::array<std::uint64_t, ir::kSpaces + 1> bound{};  // serials of the buffers that the bind groups were made for
+};
+
+class GpuLoaded : public Loaded {
+ public:
+  GpuLoaded(std::vector<ir::Kernel> kernels_, int tag_) : kernels(std::move(kernels_)), tag(tag_) {}
+  std::int64_t dispatches() const override { return static_cast<std::int64_t>(together.list.size()); }
+  std::int64_t passes() const override { return together.list.empty() ? 0 : 1; }
+  std::int64_t submits() const override { return together.list.empty() ? 0 : 1; }
+
+  const std::vector<ir::Kernel> kernels;
+  const int tag;
+  Dispatches together;
+  std::optional<Dispatches> apart;  // one kernel a dispatch, so that its time can be told; made when it is asked for
 };
 
 class GpuPending : public Pending {
@@ -105,35 +115,23 @@ class WebGpuDevice : public Device {
 
   std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag) override {
     std::lock_guard lock(*mutex_);
-    auto out = std::make_unique<GpuLoaded>();
-    const bool checks = std::any_of(kernels.begin(), kernels.end(), wgsl::checks_ids);
-    std::int64_t scratch = 0;
-    std::vector<webgpu::PipelineSpec> specs;
-    for (wgsl::Shader& shader : wgsl::emit(kernels, target(tag), checks)) {
-      webgpu::PipelineSpec spec{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
-      for (const wgsl::Binding& b : shader.bindings)
-        spec.accesses.push_back(b.writable ? webgpu::Access::write : webgpu::Access::read);
-      specs.push_back(std::move(spec));
-      scratch = std::max(scratch, shader.scratch_elements);
-      out->list.push_back({std::move(shader), nullptr, nullptr});
-    }
-    const auto pipelines = gpu_->pipelines(specs);
-    for (std::size_t i = 0; i < out->list.size(); ++i) out->list[i].pipeline = pipelines[i];
-    const auto buffer = [&](std::int64_t elements, const char* what) {
-      return gpu_->buffer(4 * static_cast<std::uint64_t>((elements + 3) / 4 * 4), what);
-    };
-    gpu_->check_binding(4 * static_cast<std::uint64_t>(scratch), "partial results");
-    if (scratch) out->scratch = buffer(scratch, "partial results");
+    auto out = std::make_unique<GpuLoaded>(kernels, tag);
+    std::vector<Dispatch> list;
+    for (wgsl::Shader& shader : wgsl::emit(out->kernels, target(tag), checks_ids(*out)))
+      list.push_back({.shader = std::move(shader), .pipeline = nullptr, .buffers = nullptr});
+    out->together = ready(std::move(list));
     return out;
   }
 
   void submit(Loaded& loaded, const Spaces& spaces) override {
     std::lock_guard lock(*mutex_);
     auto& own = static_cast<GpuLoaded&>(loaded);
-    if (serials(spaces) != own.bound || !own.is_bound) bind(own, spaces);
-    for (const Dispatch& d : own.list)
+    if (profiling_ && !own.apart) own.apart = apart(own);
+    Dispatches& run = profiling_ ? *own.apart : own.together;
+    if (serials(spaces) != run.bound || !run.is_bound) bind(run, spaces);
+    for (const Dispatch& d : run.list)
       gpu_->dispatch(*d.pipeline, *d.buffers, d.shader.workgroups[0], d.shader.workgroups[1], d.shader.workgroups[2]);
-    recorded_ += own.dispatches();
+    recorded_ += static_cast<std::int64_t>(run.list.size());
     if (recorded_ >= kDispatchesTogether || gpu_->idle()) {
       gpu_->submit();
       recorded_ = 0;
@@ -150,6 +148,7 @@ class WebGpuDevice : public Device {
     std::lock_guard lock(*mutex_);
     if (on && !gpu_->info().timestamps) throw DeviceError(fmt::format("profile: {} cannot time its kernels", gpu_->info().name));
     gpu_->profile(on);
+    profiling_ = on;
   }
 
   std::vector<Time> take_times(Loaded& loaded) override {
@@ -159,8 +158,10 @@ class WebGpuDevice : public Device {
     recorded_ = 0;
     const auto times = gpu_->take_times();
     std::vector<Time> out;
-    for (std::size_t i = 0; i < own.list.size() && i < times.size(); ++i)
-      out.push_back({own.list[i].shader.name, static_cast<double>(times[i].end_ns - times[i].begin_ns) / 1000});
+    if (!own.apart) return out;
+    for (std::size_t i = 0; i < own.apart->list.size() && i < times.size(); ++i)
+      out.push_back({own.apart->list[i].kernel, own.apart->list[i].shader.name,
+                     static_cast<double>(times[i].end_ns - times[i].begin_ns) / 1000});
     return out;
   }
 
@@ -175,7 +176,39 @@ class WebGpuDevice : public Device {
             .tag = tag};
   }
 
-  void bind(GpuLoaded& own, const Spaces& spaces) {
+  static bool checks_ids(const GpuLoaded& own) {
+    return std::any_of(own.kernels.begin(), own.kernels.end(), wgsl::checks_ids);
+  }
+
+  Dispatches apart(const GpuLoaded& own) {
+    std::vector<Dispatch> list;
+    for (std::size_t k = 0; k < own.kernels.size(); ++k)
+      for (wgsl::Shader& shader : wgsl::emit({&own.kernels[k], 1}, target(own.tag), checks_ids(own)))
+        list.push_back({.kernel = static_cast<std::int64_t>(k), .shader = std::move(shader), .pipeline = nullptr, .buffers = nullptr});
+    return ready(std::move(list));
+  }
+
+  // With pipelines, and memory for partial results.
+  Dispatches ready(std::vector<Dispatch> list) {
+    std::int64_t scratch = 0;
+    std::vector<webgpu::PipelineSpec> specs;
+    for (const Dispatch& d : list) {
+      webgpu::PipelineSpec spec{.name = d.shader.name, .wgsl = d.shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
+      for (const wgsl::Binding& b : d.shader.bindings)
+        spec.accesses.push_back(b.writable ? webgpu::Access::write : webgpu::Access::read);
+      specs.push_back(std::move(spec));
+      scratch = std::max(scratch, d.shader.scratch_elements);
+    }
+    const auto pipelines = gpu_->pipelines(specs);
+    for (std::size_t i = 0; i < list.size(); ++i) list[i].pipeline = pipelines[i];
+    Dispatches out{.list = std::move(list), .scratch = nullptr};
+    const std::uint64_t bytes = 4 * static_cast<std::uint64_t>((scratch + 3) / 4 * 4);
+    gpu_->check_binding(bytes, "partial results");
+    if (bytes) out.scratch = gpu_->buffer(bytes, "partial results");
+    return out;
+  }
+
+  void bind(Dispatches& own, const Spaces& spaces) {
     for (Dispatch& d : own.list) {
       std::vector<webgpu::Binding> bindings;
       for (const wgsl::Binding& b : d.shader.bindings) {
@@ -209,6 +242,7 @@ class WebGpuDevice : public Device {
   std::string name_;
   std::shared_ptr<std::recursive_mutex> mutex_ = std::make_shared<std::recursive_mutex>();
   std::unique_ptr<webgpu::Gpu> gpu_;
+  bool profiling_ = false;
   std::int64_t recorded_ = 0;  // dispatches since the last submit
   std::uint64_t buffers_ = 0;  // made so far
 };

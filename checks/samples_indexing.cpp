@@ -1,7 +1,7 @@
 // Indexing by ids: repeated, few, many, computed, and of views.
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 Tensor rows_of(In x) { return embedding(x[0], x[1]); }
@@ -147,4 +147,4 @@ Samples indexing_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,9 +1,9 @@
 // Elementwise arithmetic of two operands: broadcasting, numbers on either side, types that differ.
 #include <limits>
 
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 struct Binary {
@@ -128,4 +128,4 @@ Samples binary_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,9 +1,9 @@
 // Elementwise ops of one operand: one line each, spread over shapes and views.
 #include <limits>
 
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 struct Unary {
@@ -134,4 +134,4 @@ Samples unary_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

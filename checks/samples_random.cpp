@@ -1,8 +1,8 @@
 // Random ops. The interpreter has a generator of its own, so equal numbers mean that both are
 // Threefry; what the numbers are like is random_test's question.
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 
 Samples random_samples() {
   Samples rows;
@@ -57,4 +57,4 @@ Samples random_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,9 +1,9 @@
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
 #include <cctype>
 #include <iterator>
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 
 std::string Sample::name() const {
   std::string text = op + "_" + variant;
@@ -27,4 +27,4 @@ const Samples& samples() {
   return all;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,9 +1,9 @@
 // Comparison, logic, choice and casts.
 #include <limits>
 
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 struct Comparison {
@@ -140,4 +140,4 @@ Samples logic_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,4 +1,4 @@
-#include "tests/ops/sample_graph.h"
+#include "checks/sample_graph.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "ops/builder.h"
 #include "passes/dce.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 // Central differences walk 1e-4 to both sides of a number; this is well outside.
@@ -119,4 +119,4 @@ bool has_gradient(const Sample& sample) {
          std::any_of(sample.args.begin(), sample.args.end(), is_differentiable);
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

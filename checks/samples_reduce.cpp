@@ -2,9 +2,9 @@
 // kernels cut their work (256 elements a block, 4096 a task, 16384 of a long row, 256 rows).
 #include <limits>
 
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 struct AxesOp {
@@ -180,4 +180,4 @@ Samples reduce_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,7 +1,7 @@
 // Losses with all their options.
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 constexpr Reduction kReductions[] = {Reduction::mean, Reduction::sum, Reduction::none};
@@ -116,4 +116,4 @@ Samples loss_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,9 +1,9 @@
 // Positions of the best element, and running sums.
 #include <limits>
 
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 struct Position {
@@ -79,4 +79,4 @@ Samples position_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

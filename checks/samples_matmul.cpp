@@ -1,8 +1,8 @@
 // Matrix products: vectors, batches, views, and sizes around the CPU's tiles (96 x 192 results from
 // panels of 6 rows, 256 of K at a time).
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 Tensor product(In x) { return matmul(x[0], x[1]); }
@@ -99,4 +99,4 @@ Samples matmul_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

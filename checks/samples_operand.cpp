@@ -1,8 +1,8 @@
 // Every way of computing crossed with every kind of operand it may be given: memory, numbers,
 // positions, programs, views that strides can and cannot express, results of other kernels.
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 // More than a block of 256 elements.
@@ -145,4 +145,4 @@ Samples operand_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,7 +1,7 @@
 // Sliding windows and what is made of them: convolution, pooling; upsampling.
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 void add_windows(Samples& rows) {
@@ -137,4 +137,4 @@ Samples window_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

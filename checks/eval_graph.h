@@ -11,6 +11,10 @@
 #include "reference/interpret.h"
 #include "schedule/layout.h"
 
+namespace tensorgrad::runtime {
+class Device;
+}
+
 namespace tensorgrad::eval {
 
 struct EvalOptions {
@@ -34,14 +38,35 @@ struct Evaluated {
 // Leaves are rounded to f32. A leaf that is missing is a UserError.
 Evaluated evaluate(const ir::Graph& graph, const reference::Leaves& leaves,
                    const EvalOptions& options = {});
+// On this device, whatever the options say of device and threads.
+Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph,
+                      const reference::Leaves& leaves, const EvalOptions& options = {});
 
 // The values of the graph's results by the interpreter.
 std::vector<reference::Value> interpret_results(const ir::Graph& graph,
                                                 const reference::Leaves& leaves);
 
-// The first element of `got` that is off by more than tolerance * max(1, largest |wanted|); i32
-// and bool must be equal. NaN matches NaN, infinity itself, and what is too large for a float
-// infinity. Empty when all agree.
+// An element that is off by more than is allowed.
+struct Mismatch {
+  std::size_t element = 0;
+  ir::Type type;  // of the tensor
+  double got = 0, want = 0, error = 0, allowed = 0;
+
+  std::string text() const;
+};
+
+struct Comparison {
+  std::vector<Mismatch> wrong;  // elements in order
+  // The largest error as a share of what is allowed: up to 1 where nothing is wrong, infinity where
+  // no error is allowed or one has no measure.
+  double worst = 0;
+};
+
+// An element may be off by tolerance * max(1, largest |wanted|); i32 and bool must be equal. NaN
+// matches NaN, infinity itself, and what is too large for a float infinity. Both are of one type.
+Comparison compare(const reference::Value& got, const reference::Value& want, double tolerance);
+
+// The first mismatch as text, a difference of types included; empty when all agree.
 std::string difference(const reference::Value& got, const reference::Value& want, double tolerance);
 
 }  // namespace tensorgrad::eval

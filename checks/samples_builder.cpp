@@ -1,9 +1,9 @@
 // Tensors made of nothing, and the triangle.
 #include <limits>
 
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 
 Samples builder_samples() {
   constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -82,4 +82,4 @@ Samples builder_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

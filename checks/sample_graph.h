@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "checks/samples.h"
 #include "ir/graph.h"
 #include "reference/interpret.h"
-#include "tests/ops/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 
 struct SampleGraph {
   ir::Graph forward;  // results: the output "out", and captures
@@ -35,4 +35,4 @@ std::vector<double> draw(const Arg& arg, std::uint32_t seed);
 // A seed from a text.
 std::uint32_t seed_of(const std::string& text);
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,7 +1,7 @@
 // The plain views, one by one and in chains that one set of strides cannot express.
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 void add_reshape(Samples& rows) {
@@ -162,4 +162,4 @@ Samples view_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

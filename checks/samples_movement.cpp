@@ -1,7 +1,7 @@
 // Parts put together and taken apart: concat, stack, split, pad; heads and rotary positions.
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 Tensor swapped_halves(const Tensor& x, int axis) {
@@ -138,4 +138,4 @@ Samples movement_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

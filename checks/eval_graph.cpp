@@ -1,4 +1,4 @@
-#include "tests/support/eval_graph.h"
+#include "checks/eval_graph.h"
 
 #include <fmt/format.h>
 
@@ -179,7 +179,11 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
 }  // namespace
 
 Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
-  runtime::Device& device = device_of(options);
+  return evaluate_on(device_of(options), graph, leaves, options);
+}
+
+Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph, const Leaves& leaves,
+                      const EvalOptions& options) {
   const schedule::Plan plan = make_plan(graph, options);
   const std::vector<Kernel> kernels = kernels::lower(plan);
   const auto loaded = device.load(kernels);
@@ -222,24 +226,36 @@ std::vector<Value> interpret_results(const ir::Graph& graph, const Leaves& leave
   return results;
 }
 
-std::string difference(const Value& got, const Value& want, double tolerance) {
-  if (got.type != want.type)
-    return fmt::format("the type is {}, not {}", got.type.text(), want.type.text());
+std::string Mismatch::text() const {
+  return fmt::format("element {} of {}: {} instead of {} (off by {:.2e}, allowed {:.2e})", element,
+                     type.text(), got, want, error, allowed);
+}
+
+Comparison compare(const Value& got, const Value& want, double tolerance) {
   const bool real = want.type.dtype == DType::f32;
   constexpr double kLargest = std::numeric_limits<float>::max();
   double scale = 1;
   for (const double w : want.data)
     if (std::abs(w) <= kLargest) scale = std::max(scale, std::abs(w));
   const double allowed = real ? tolerance * scale : 0;
+  Comparison out;
   for (std::size_t i = 0; i < want.data.size(); ++i) {
     const double g = got.data[i];
     double w = want.data[i];
     if (real && std::abs(w) > kLargest) w = std::copysign(HUGE_VAL, w);
-    if (std::isnan(w) ? std::isnan(g) : g == w || std::abs(g - w) <= allowed) continue;
-    return fmt::format("element {} of {}: {} instead of {} (off by {:.2e}, allowed {:.2e})", i,
-                       want.type.text(), g, w, std::abs(g - w), allowed);
+    if (std::isnan(w) ? std::isnan(g) : g == w) continue;
+    const double error = std::abs(g - w), share = error / allowed;
+    out.worst = std::max(out.worst, std::isnan(share) ? HUGE_VAL : share);
+    if (!(error <= allowed)) out.wrong.push_back({i, want.type, g, w, error, allowed});
   }
-  return "";
+  return out;
+}
+
+std::string difference(const Value& got, const Value& want, double tolerance) {
+  if (got.type != want.type)
+    return fmt::format("the type is {}, not {}", got.type.text(), want.type.text());
+  const Comparison found = compare(got, want, tolerance);
+  return found.wrong.empty() ? "" : found.wrong.front().text();
 }
 
 }  // namespace tensorgrad::eval

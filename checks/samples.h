@@ -1,5 +1,6 @@
-// The table of samples: rows that say how an op is called, on what, and how exact it is. Every test
-// of this folder walks the same table; adding an op means adding a row (coverage_test insists).
+// The table of samples: rows that say how an op is called, on what, and how exact it is. The tests
+// in tests/ops and `tg devices --self-test` walk the same table; adding an op means adding a row
+// (coverage_test insists).
 #pragma once
 
 #include <functional>
@@ -9,7 +10,7 @@
 
 #include "tensorgrad/ops.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 
 using Tensors = std::vector<Tensor>;
 
@@ -96,4 +97,4 @@ Samples random_samples();
 Samples operand_samples();
 Samples chain_samples();
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,7 +1,7 @@
 // Softmax and its relatives, attention, norms.
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 struct Softmax {
@@ -127,4 +127,4 @@ Samples normalise_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

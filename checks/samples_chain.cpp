@@ -2,9 +2,9 @@
 // combinations that nobody thinks of; a chain that fails becomes a row of its own where it belongs.
 #include <random>
 
-#include "tests/ops/samples.h"
+#include "checks/samples.h"
 
-namespace tensorgrad::op_tests {
+namespace tensorgrad::checks {
 namespace {
 
 constexpr int kChains = 150;
@@ -135,4 +135,4 @@ Samples chain_samples() {
   return rows;
 }
 
-}  // namespace tensorgrad::op_tests
+}  // namespace tensorgrad::checks

@@ -1,0 +1,85 @@
+#include "checks/check_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "checks/sample_graph.h"
+
+namespace tensorgrad::checks {
+namespace {
+
+std::string result_name(const ir::Result& result) {
+  return result.kind == ir::Result::Kind::gradient ? "gradient of " + result.name : result.name;
+}
+
+std::int64_t operand_elements(const Sample& sample) {
+  std::int64_t count = 0;
+  for (const Arg& arg : sample.args) count += arg.shape.count();
+  return count;
+}
+
+}  // namespace
+
+// GPUs: exp, log, sin and the like are less exact than in libm, sums are of floats, and WGSL
+// promises nothing where a value is not finite.
+Demands demands_of(const runtime::Device& device) {
+  const bool cpu = device.threads() > 0;
+  return cpu ? Demands{} : Demands{.looser = 8, .non_finite = false};
+}
+
+std::string RowOutcome::text() const {
+  std::string lines = damage;
+  for (const Wrong& result : wrong) {
+    if (!lines.empty()) lines += '\n';
+    lines += fmt::format("{}: {}", result.result, result.first.text());
+    if (result.elements > 1) lines += fmt::format(" and {} more", result.elements - 1);
+  }
+  return lines;
+}
+
+RowOutcome compare_results(const ir::Graph& graph, const std::vector<reference::Value>& got,
+                           const std::vector<reference::Value>& want, double tolerance,
+                           const Demands& demands) {
+  RowOutcome out;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    reference::Value wanted = want[i];
+    for (std::size_t j = 0; j < wanted.data.size(); ++j)
+      if (!demands.non_finite && !std::isfinite(wanted.data[j])) wanted.data[j] = got[i].data[j];
+    const eval::Comparison found = eval::compare(got[i], wanted, demands.looser * tolerance);
+    out.worst = std::max(out.worst, found.worst);
+    if (!found.wrong.empty())
+      out.wrong.push_back({result_name(graph.results[i]), found.wrong.front(), found.wrong.size()});
+  }
+  return out;
+}
+
+RowOutcome check_row(runtime::Device& device, const Sample& row) {
+  const SampleGraph made = build(row);
+  const auto want = eval::interpret_results(made.gradient, made.leaves);
+  const auto got = eval::evaluate_on(device, made.gradient, made.leaves, {.simplify = true});
+  RowOutcome out =
+      compare_results(made.gradient, got.results, want, row.tolerance, demands_of(device));
+  out.damage = got.damage;
+  return out;
+}
+
+std::vector<const Sample*> rows_by_turns() {
+  std::map<std::string, std::vector<const Sample*>> of_op;
+  for (const Sample& row : samples()) of_op[row.op].push_back(&row);
+  std::vector<const Sample*> out;
+  std::size_t longest = 0;
+  for (auto& [op, rows] : of_op) {
+    std::stable_partition(rows.begin(), rows.end(),
+                          [](const Sample* row) { return operand_elements(*row) > 1; });
+    longest = std::max(longest, rows.size());
+  }
+  for (std::size_t turn = 0; turn < longest; ++turn)
+    for (const auto& [op, rows] : of_op)
+      if (turn < rows.size()) out.push_back(rows[turn]);
+  return out;
+}
+
+}  // namespace tensorgrad::checks

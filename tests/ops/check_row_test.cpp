@@ -1,0 +1,110 @@
+// The comparison behind the tests on a GPU and the self-test: what it refuses, and in what words.
+#include "checks/check_row.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "checks/sample_graph.h"
+
+namespace tensorgrad::checks {
+namespace {
+
+const Sample& row_called(const std::string& name) {
+  for (const Sample& row : samples())
+    if (row.name() == name) return row;
+  throw std::runtime_error("there is no row " + name);
+}
+
+// A row's results as the interpreter has them, for tests to spoil.
+struct Results {
+  SampleGraph made;
+  std::vector<reference::Value> want, got;
+
+  explicit Results(const Sample& row) : made(build(row)) {
+    got = want = eval::interpret_results(made.gradient, made.leaves);
+  }
+  RowOutcome compare(const Demands& demands = {}) const {
+    return compare_results(made.gradient, got, want, 1e-6, demands);
+  }
+};
+
+TEST(CheckRow, EqualResultsPass) {
+  const RowOutcome outcome = Results(row_called("square_of_transposed")).compare();
+  EXPECT_TRUE(outcome.passed());
+  EXPECT_EQ(outcome.text(), "");
+  EXPECT_EQ(outcome.worst, 0);
+}
+
+TEST(CheckRow, AWrongValueIsNamedWithWhatWasExpected) {
+  Results results(row_called("square_of_transposed"));
+  results.want[0].data.assign(35, 1);
+  results.got[0].data.assign(35, 1);
+  results.got[0].data[3] = 1.5;
+  results.got[0].data[9] = 7;
+  const RowOutcome outcome = results.compare();
+  EXPECT_FALSE(outcome.passed());
+  EXPECT_EQ(outcome.text(),
+            "out: element 3 of f32[7,5]: 1.5 instead of 1 (off by 5.00e-01, allowed 1.00e-06) and "
+            "1 more");
+  EXPECT_NEAR(outcome.worst, 6e6, 1);
+}
+
+TEST(CheckRow, AWrongGradientIsNamedByItsOperand) {
+  Results results(row_called("square_of_transposed"));
+  ASSERT_EQ(results.got.size(), 2u);
+  results.got[1].data[0] += 1;
+  EXPECT_EQ(results.compare().text().substr(0, 38), "gradient of x0: element 0 of f32[5,7]:");
+}
+
+TEST(CheckRow, TheShareOfWhatIsAllowedIsMeasured) {
+  Results results(row_called("square_of_transposed"));
+  results.want[0].data.assign(35, 1);
+  results.got[0].data.assign(35, 1);
+  results.got[0].data[3] = 1 + 4e-6;
+  EXPECT_FALSE(results.compare().passed());
+  const RowOutcome looser = results.compare({.looser = 8});
+  EXPECT_TRUE(looser.passed());
+  EXPECT_NEAR(looser.worst, 0.5, 1e-6);
+}
+
+TEST(CheckRow, NonFiniteValuesCountOnlyWhereTheyAreDemanded) {
+  Results results(row_called("square_of_transposed"));
+  results.want[0].data[3] = HUGE_VAL;
+  EXPECT_FALSE(results.compare().passed());
+  EXPECT_TRUE(results.compare({.non_finite = false}).passed());
+  results.want[0].data[3] = results.got[0].data[3];
+  results.got[0].data[3] = std::nan("");  // where a number is wanted, NaN is always wrong
+  EXPECT_FALSE(results.compare({.non_finite = false}).passed());
+}
+
+TEST(CheckRow, IntegersMustBeEqual) {
+  Results results(row_called("arange_plain"));
+  results.got[0].data[2] += 1;
+  const RowOutcome outcome = results.compare({.looser = 8});
+  EXPECT_EQ(outcome.text(),
+            "out: element 2 of i32[7]: 3 instead of 2 (off by 1.00e+00, allowed 0.00e+00)");
+  EXPECT_EQ(outcome.worst, HUGE_VAL);
+}
+
+TEST(CheckRow, RunsOnTheCpu) {
+  const auto device = runtime::open_own_device("cpu", 1);
+  const RowOutcome outcome = check_row(*device, row_called("softmax_middle_axis"));
+  EXPECT_EQ(outcome.text(), "");
+  EXPECT_GT(outcome.worst, 0);
+  EXPECT_LE(outcome.worst, 1);
+}
+
+TEST(CheckRow, TurnsBeginWithEveryOpOnce) {
+  std::set<std::string> ops, first;
+  for (const Sample& row : samples()) ops.insert(row.op);
+  const auto rows = rows_by_turns();
+  EXPECT_EQ(rows.size(), samples().size());
+  EXPECT_EQ(std::set<const Sample*>(rows.begin(), rows.end()).size(), samples().size());
+  for (std::size_t i = 0; i < ops.size(); ++i) first.insert(rows[i]->op);
+  EXPECT_EQ(first, ops);
+}
+
+}  // namespace
+}  // namespace tensorgrad::checks

@@ -1,0 +1,242 @@
+#include "self_test.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "checks/check_row.h"
+#include "command.h"
+#include "support/text.h"
+#include "tensorgrad/device.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::tool {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using checks::RowOutcome;
+using checks::Sample;
+
+// No new row is begun after this time, and those that run then are waited for until the other: a software
+// driver can take 20 s to compile a single shader.
+constexpr std::chrono::seconds kBudget{50}, kPatience{57};
+// Each thread opens a device of its own: drivers compile kernels side by side, and the interpreter,
+// which takes half the time on a fast GPU, runs on all of them.
+constexpr unsigned kMostThreads = 8;
+constexpr std::size_t kMostShown = 20;  // failures, for people
+
+struct Failure {
+  std::string row, text;
+  RowOutcome outcome;
+};
+
+struct Tally {
+  std::size_t passed = 0;
+  std::vector<Failure> failures;
+  std::set<std::string> ops;
+  double worst = 0;
+  std::string worst_row;
+
+  std::size_t rows() const { return passed + failures.size(); }
+};
+
+// The device's words for people: "NVIDIA H200, discrete GPU, vulkan".
+std::string description_of(const std::string& device) {
+  for (const DeviceInfo& info : devices())
+    if (info.name == device) return info.description;
+  return device;
+}
+
+class SelfTest {
+ public:
+  SelfTest(const SelfTestOptions& options, std::vector<const Sample*> rows, std::string device)
+      : options_(options), rows_(std::move(rows)), device_(std::move(device)) {}
+
+  // Runs the rows on several threads, and shows how far they are from this one.
+  Tally run() {
+    const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < std::min(cores, kMostThreads); ++i)
+      threads.emplace_back([this] { work(); });
+    unfinished_ = watch(threads.size());
+    for (std::thread& thread : threads) unfinished_ ? thread.detach() : thread.join();
+    std::lock_guard lock(mutex_);
+    if (broken_ && tally_.rows() == 0 && unfinished_ == 0) std::rethrow_exception(broken_);
+    return tally_;
+  }
+
+  // Rows that were still running when patience ended. Their threads are, too: this object and the devices
+  // must outlive them.
+  std::size_t unfinished() const { return unfinished_; }
+
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  bool time_is_left() const { return options_.all || Clock::now() - start_ < kBudget; }
+
+  void work() {
+    try {
+      auto device = runtime::open_own_device(device_, 1);
+      for (std::size_t i; time_is_left() && (i = next_++) < rows_.size();) {
+        const Sample& row = *rows_[i];
+        try {
+          const RowOutcome outcome = checks::check_row(*device, row);
+          note(row, outcome, outcome.text());
+        } catch (const std::exception& error) {
+          RowOutcome refused;
+          refused.worst = HUGE_VAL;
+          note(row, refused, error.what());
+          device = runtime::open_own_device(device_, 1);  // the other may be lost
+        }
+      }
+    } catch (...) {  // no device to be had: the other threads go on
+      std::lock_guard lock(mutex_);
+      broken_ = std::current_exception();
+    }
+    std::lock_guard lock(mutex_);
+    ++ended_;
+    changed_.notify_one();
+  }
+
+  void note(const Sample& row, const RowOutcome& outcome, const std::string& text) {
+    std::lock_guard lock(mutex_);
+    tally_.ops.insert(row.op);
+    if (text.empty())
+      ++tally_.passed;
+    else
+      tally_.failures.push_back({row.name(), text, outcome});
+    if (tally_.worst_row.empty() || outcome.worst > tally_.worst)
+      tally_.worst = outcome.worst, tally_.worst_row = row.name();
+  }
+
+  // Until all threads have ended or patience has; how many have not. Shows a line kept up to date on a
+  // terminal, one every ten seconds elsewhere.
+  std::size_t watch(std::size_t threads) {
+    std::FILE* out = people(options_.json);
+    const bool in_place = is_terminal(out);
+    auto shown = Clock::now();
+    const auto pause = in_place ? std::chrono::milliseconds(200) : std::chrono::seconds(10);
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return ended_ == threads; })) {
+      if (!options_.all && Clock::now() - start_ > kPatience) break;
+      if (Clock::now() - shown < pause) continue;
+      shown = Clock::now();
+      fmt::print(out, "{}row {} of {}, {} failed, {:.0f} s{}", in_place ? "\r" : "", tally_.rows(), rows_.size(),
+                 tally_.failures.size(), seconds(), in_place ? "" : "\n");
+      std::fflush(out);
+    }
+    if (in_place) fmt::print(out, "\r{:60}\r", "");
+    return threads - ended_;
+  }
+
+  const SelfTestOptions& options_;
+  const std::vector<const Sample*> rows_;
+  const std::string device_;
+  const Clock::time_point start_ = Clock::now();
+  std::atomic<std::size_t> next_ = 0;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  Tally tally_;
+  std::size_t ended_ = 0;  // threads
+  std::size_t unfinished_ = 0;
+  std::exception_ptr broken_;
+};
+
+// JSON has no infinity: null stands for an error without measure.
+Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+void print_failure_lines(const Failure& failure) {
+  if (failure.outcome.wrong.empty())
+    print_json({{"event", "failure"}, {"row", failure.row}, {"message", failure.text}});
+  for (const checks::Wrong& wrong : failure.outcome.wrong)
+    print_json({{"event", "failure"},
+                {"row", failure.row},
+                {"result", wrong.result},
+                {"type", wrong.first.type.text()},
+                {"element", wrong.first.element},
+                {"expected", json_number(wrong.first.want)},
+                {"got", json_number(wrong.first.got)},
+                {"error", json_number(wrong.first.error)},
+                {"allowed", wrong.first.allowed},
+                {"wrong_elements", wrong.elements}});
+}
+
+void print_failures(const std::vector<Failure>& failures, bool json) {
+  std::FILE* out = people(json);
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    if (json) print_failure_lines(failures[i]);
+    if (i >= kMostShown) continue;
+    fmt::print(out, "FAIL  {}\n", failures[i].row);
+    for (const std::string& line : split(failures[i].text, '\n'))
+      fmt::print(out, "      {}\n", line);
+  }
+  if (failures.size() > kMostShown)
+    fmt::print(out, "      and {} more rows; --json lists them all\n",
+               failures.size() - kMostShown);
+}
+
+std::vector<const Sample*> chosen_rows(const std::string& pattern) {
+  std::vector<const Sample*> rows = checks::rows_by_turns();
+  std::erase_if(rows, [&](const Sample* row) { return !matches(pattern, row->name()); });
+  if (rows.empty())
+    usage_error("--rows: no row is called '{}'\n  hint: 'softmax*', '*_long_*'", pattern);
+  return rows;
+}
+
+std::size_t op_count(const std::vector<const Sample*>& rows) {
+  std::set<std::string> ops;
+  for (const Sample* row : rows) ops.insert(row->op);
+  return ops.size();
+}
+
+}  // namespace
+
+int self_test(const SelfTestOptions& options) {
+  const std::vector<const Sample*> rows = chosen_rows(options.rows);
+  const std::string device = runtime::open_device(options.device, 0)->name();
+  const std::string description = description_of(device);
+  std::FILE* out = people(options.json);
+  fmt::print(out, "{}: {}\n", device, description);
+  std::fflush(out);
+
+  const auto test = std::make_unique<SelfTest>(options, rows, device);
+  Tally done = test->run();
+  const double seconds = test->seconds();
+  std::sort(done.failures.begin(), done.failures.end(),
+            [](const Failure& a, const Failure& b) { return a.row < b.row; });
+  print_failures(done.failures, options.json);
+  fmt::print(out,
+             "{} passed, {} failed in {:.1f} s; the worst error is {:.2g} of what is allowed: {}\n",
+             done.passed, done.failures.size(), seconds, done.worst, done.worst_row);
+  if (done.rows() < rows.size())
+    fmt::print(out, "ran {} of {} rows, of {} of {} ops{}; --all runs the rest\n", done.rows(), rows.size(),
+               done.ops.size(), op_count(rows),
+               test->unfinished() ? fmt::format(", and left {} unfinished", test->unfinished()) : "");
+  if (options.json)
+    print_json({{"event", "done"},
+                {"device", device},
+                {"description", description},
+                {"passed", done.passed},
+                {"failed", done.failures.size()},
+                {"rows", rows.size()},
+                {"unfinished", test->unfinished()},
+                {"worst", json_number(done.worst)},
+                {"worst_row", done.worst_row},
+                {"seconds", rounded(seconds, 2)}});
+  const int exit_code = done.failures.empty() && done.rows() > 0 ? 0 : 1;
+  if (test->unfinished() > 0) {  // what their threads use must not be torn down under them
+    std::fflush(nullptr);
+    std::_Exit(exit_code);
+  }
+  return exit_code;
+}
+
+}  // namespace tensorgrad::tool
