@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -36,12 +37,20 @@ constexpr std::int64_t kGap = schedule::kAlignment;
 std::size_t at(Space space) { return static_cast<std::size_t>(space); }
 std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 
-// Devices stay open: starting threads for each of a thousand graphs would take longer than they.
-runtime::Device& device_of(const EvalOptions& options) {
-  static std::map<std::pair<std::string, int>, std::shared_ptr<runtime::Device>> open;
-  auto& device = open[{options.device, options.threads}];
-  if (!device) device = runtime::open_device(options.device, options.threads);
-  return *device;
+// Devices stay open: starting threads for each of a thousand graphs would take longer than they. The last programs
+// stay loaded, so that shaders which the next one has too need not be compiled again.
+struct Open {
+  std::shared_ptr<runtime::Device> device;
+  std::deque<std::unique_ptr<runtime::Loaded>> loaded;
+};
+constexpr std::size_t kLoaded = 3;
+
+Open& open(const EvalOptions& options) {
+  static std::map<std::pair<std::string, int>, Open> all;
+  Open& open = all[{options.device, options.device == "cpu" ? options.threads : 0}];
+  if (!open.device) open.device = runtime::open_device(options.device, options.threads);
+  if (open.loaded.size() >= kLoaded) open.loaded.pop_front();
+  return open;
 }
 
 Word word_of(double value, DType dtype) {
@@ -178,15 +187,12 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
 
 }  // namespace
 
-Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
-  return evaluate_on(device_of(options), graph, leaves, options);
-}
-
-Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph, const Leaves& leaves,
-                      const EvalOptions& options) {
+// `loaded` is the caller's, who may keep it.
+static Evaluated run(runtime::Device& device, std::unique_ptr<runtime::Loaded>& loaded, const ir::Graph& graph,
+                     const Leaves& leaves, const EvalOptions& options) {
   const schedule::Plan plan = make_plan(graph, options);
   const std::vector<Kernel> kernels = kernels::lower(plan);
-  const auto loaded = device.load(kernels);
+  loaded = device.load(kernels);
 
   const Image before = initial_memory(plan, leaves, options);
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
@@ -218,6 +224,16 @@ Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph, const Lea
     out.results.push_back(std::move(value));
   }
   return out;
+}
+
+Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
+  Open& kept = open(options);
+  return run(*kept.device, kept.loaded.emplace_back(), graph, leaves, options);
+}
+
+Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
+  std::unique_ptr<runtime::Loaded> loaded;
+  return run(device, loaded, graph, leaves, options);
 }
 
 std::vector<Value> interpret_results(const ir::Graph& graph, const Leaves& leaves) {

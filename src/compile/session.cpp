@@ -56,6 +56,12 @@ int default_threads(int threads) {
   return static_cast<int>(wanted);
 }
 
+// What `auto` means for a program as it is, where TENSORGRAD_DEVICE says so.
+std::string default_device(const std::string& device) {
+  const char* named = device == "auto" ? std::getenv("TENSORGRAD_DEVICE") : nullptr;
+  return named && *named ? named : device;
+}
+
 // Whether a gradient flows from the loss to one of the wanted nodes.
 bool depends_on(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir::NodeId>& wanted) {
   std::vector<bool> reached(static_cast<std::size_t>(graph.size()), false);
@@ -79,7 +85,7 @@ void check_depends(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir
 }  // namespace
 
 Session::Session(const FoundParams& params, const std::string& device, int threads, std::uint32_t seed)
-    : device_(runtime::open_device(device, default_threads(threads))), seed_(seed) {
+    : device_(runtime::open_device(default_device(device), default_threads(threads))), seed_(seed) {
   static std::atomic<std::uint64_t> next{1};
   id_ = next++;
   std::map<const void*, int> tied;

@@ -1,5 +1,5 @@
 // Compares a built program with the interpreter in several configurations of the compiler: passes
-// switched off, fusion on and off, numbers of threads, memory with guards.
+// switched off, fusion on and off, numbers of threads, memory with guards, on the CPU or on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct Configuration {
   eval::EvalOptions options;
 };
 
-// Of a program with this seed: the usual one and no fusion always, the others by turns.
-std::vector<Configuration> configurations(std::uint64_t seed);
+// Of a program with this seed: the usual one always (on the CPU also no fusion), the others by turns.
+std::vector<Configuration> configurations(std::uint64_t seed, const std::string& device = "cpu");
 // All that any program meets.
-std::vector<Configuration> all_configurations();
+std::vector<Configuration> all_configurations(const std::string& device = "cpu");
 
 struct Verdict {
   enum class Kind : std::uint8_t { agrees, unclear, fails };

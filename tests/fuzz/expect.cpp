@@ -18,9 +18,8 @@ namespace {
 using ir::Core;
 using reference::Value;
 
-constexpr double kRounding = 0x1p-20;  // eight times a float's, so that few runs do
-constexpr double kMargin = 4;          // of what is allowed over what was seen
-constexpr double kLargest = 1e18;      // squares of it are floats still
+constexpr double kMargin = 4;      // of what is allowed over what was seen
+constexpr double kLargest = 1e18;  // squares of it are floats still
 
 const reference::Evaluation& evaluation_of(std::string_view name) {
   static const auto all = [] {
@@ -55,17 +54,21 @@ bool is_exact(const ir::Primitive& op) {
   return op.core != Core::elementwise && !adds(op);
 }
 
-void round(Value& value, Random& random, double part = kRounding) {
+void round(Value& value, Random& random, double part) {
   if (value.type.dtype != DType::f32) return;
   for (double& x : value.data) x *= 1 + part * (2 * random.unit() - 1);
 }
 
 // Roundings of what stands inside an op, where it is much larger than the result: gelu's x times
 // 1 + erf(x), log_softmax's logarithm of a number near 1.
-void round_inside(const ir::Node& node, Value& value, const Value& x, Random& random) {
-  const bool gelu = node.op->name.starts_with("gelu"), logarithm = node.op->name == "log_softmax";
-  for (std::size_t i = 0; (gelu || logarithm) && i < value.data.size(); ++i)
-    value.data[i] += kRounding * (2 * random.unit() - 1) * (gelu ? x.data[i] : 1);
+void round_inside(const ir::Node& node, Value& value, const Value& x, const Rounding& rounding, Random& random) {
+  const std::string_view name = node.op->name;
+  const bool gelu = name.starts_with("gelu");
+  const double part = gelu || name == "log_softmax"                       ? rounding.part
+                      : name == "log" || name == "sin" || name == "cos" ? rounding.absolute
+                                                                          : 0;
+  for (std::size_t i = 0; part > 0 && i < value.data.size(); ++i)
+    value.data[i] += part * (2 * random.unit() - 1) * (gelu ? x.data[i] : 1);
   // Added one after the other, in f32: equal terms are rounded to the same side.
   if (node.op->core == Core::segment_sum || node.op->core == Core::scatter_add)
     round(value, random, 0x1p-25 * static_cast<double>(x.data.size()));
@@ -79,7 +82,8 @@ double magnitude(const Value& value) {
 
 }  // namespace
 
-std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Leaves& leaves, std::uint64_t seed) {
+std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Leaves& leaves, std::uint64_t seed,
+                                     const Rounding& rounding) {
   Random random(seed);
   std::vector<Value> values;
   values.reserve(graph.nodes.size());  // operands are pointed at
@@ -93,18 +97,18 @@ std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Le
     for (const ir::NodeId id : node.inputs) {
       in.push_back(&values[static_cast<std::size_t>(id)]);
       if (!adds(*node.op)) continue;
-      round(rounded.emplace_back(*in.back()), random);
+      round(rounded.emplace_back(*in.back()), random, rounding.part);
       in.back() = &rounded.back();
     }
     Value value = evaluation_of(node.op->name).evaluate(node, in);
-    if (!is_exact(*node.op)) round(value, random);
-    if (!in.empty()) round_inside(node, value, *in[0], random);
+    if (!is_exact(*node.op)) round(value, random, rounding.part);
+    if (!in.empty()) round_inside(node, value, *in[0], rounding, random);
     values.push_back(std::move(value));
   }
   return values;
 }
 
-Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs) {
+Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs, const Rounding& rounding) {
   Expected out;
   const std::vector<Value> values = reference::interpret(graph, leaves);
   const std::vector<bool> live = ir::live_nodes(graph);
@@ -119,7 +123,7 @@ Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int run
     out.allowed.emplace_back(value.data.size(), value.type.dtype == DType::f32 ? 1e-6 * most + 1e-30 : 0);
   }
   for (int run = 0; run < runs && out.finite; ++run) {
-    const auto rounded = interpret_rounded(graph, leaves, static_cast<std::uint64_t>(run));
+    const auto rounded = interpret_rounded(graph, leaves, static_cast<std::uint64_t>(run), rounding);
     for (std::size_t r = 0; r < graph.results.size(); ++r) {
       const Value& value = rounded[static_cast<std::size_t>(graph.results[r].node)];
       for (std::size_t i = 0; i < value.data.size(); ++i) {

@@ -18,8 +18,16 @@ struct Expected {
   bool finite = true;                        // and small enough to stay so in f32
 };
 
+// How much of an operand or a result is lost at most.
+struct Rounding {
+  double part = 0;      // of a number
+  double absolute = 0;  // of a logarithm, sine or cosine, however small it is
+};
+inline constexpr Rounding kOnTheCpu{0x1p-20, 0};      // eight times a float's, so that few runs do
+inline constexpr Rounding kOnAGpu{0x1p-18, 0x1p-20};  // what WGSL promises of exp, division and log
+
 // `runs` with roundings; more of them miss fewer ties.
-Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs);
+Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs, const Rounding& rounding = kOnTheCpu);
 
 // Every element of a result may be off as far as the worst of them and as far again: where one of
 // several equal numbers is chosen, roundings decide which.
@@ -32,8 +40,8 @@ std::string difference(const Expected& expected, std::size_t result, const refer
 // The part of all elements that are known to three digits.
 double sharp_part(const Expected& expected);
 
-// Every node's value with roundings put in; no more than 2^-20 of an operand or a result.
+// Every node's value with roundings put in.
 std::vector<reference::Value> interpret_rounded(const ir::Graph& graph, const reference::Leaves& leaves,
-                                                std::uint64_t seed);
+                                                std::uint64_t seed, const Rounding& rounding = kOnTheCpu);
 
 }  // namespace tensorgrad::fuzz

@@ -9,7 +9,7 @@
 
 namespace tensorgrad::fuzz {
 
-Verdict check_program(const Program& program, std::uint64_t seed) {
+Verdict check_program(const Program& program, std::uint64_t seed, const std::string& device) {
   Built built;
   try {
     built = build(program);
@@ -18,20 +18,20 @@ Verdict check_program(const Program& program, std::uint64_t seed) {
   } catch (const std::exception& error) {
     return {Verdict::Kind::fails, error.what(), "build"};
   }
-  Verdict verdict = check(built, configurations(seed));
-  if (verdict.kind != Verdict::Kind::agrees) return verdict;
+  Verdict verdict = check(built, configurations(seed, device));
+  if (verdict.kind != Verdict::Kind::agrees || device != "cpu") return verdict;  // gradients are the same everywhere
   if (const std::string slope = slope_difference(built, seed); !slope.empty())
     return {Verdict::Kind::fails, slope, "differentiate"};
   return verdict;
 }
 
-Explored explore(std::uint64_t seed) {
+Explored explore(std::uint64_t seed, const std::string& device) {
   const Program program = generate(seed);
-  Explored out{check_program(program, seed), ""};
+  Explored out{check_program(program, seed, device), ""};
   if (out.verdict.kind != Verdict::Kind::fails) return out;
   Verdict last = out.verdict;
   const Program small = shrink(program, [&](const Program& candidate) {
-    const Verdict verdict = check_program(candidate, seed);
+    const Verdict verdict = check_program(candidate, seed, device);
     const bool same = verdict.kind == Verdict::Kind::fails && verdict.configuration == out.verdict.configuration;
     if (same) last = verdict;
     return same;
@@ -40,7 +40,7 @@ Explored explore(std::uint64_t seed) {
                            out.verdict.configuration, out.verdict.what, program.code.size(), small.code.size(),
                            last.what, small.text());
   if (last.configuration != "build") out.report += ir::print(build(small).graph);
-  out.report += fmt::format("replay: build/release/tests/test_fuzz --seed {}\n", seed);
+  out.report += fmt::format("replay: build/release/tests/test_fuzz --device {} --seed {}\n", device, seed);
   return out;
 }
 

@@ -13,9 +13,9 @@ struct Explored {
   std::string report;  // of a failure: the shrunk program, its graph, how to replay it
 };
 
-Explored explore(std::uint64_t seed);
+Explored explore(std::uint64_t seed, const std::string& device = "cpu");
 
 // Checks a program in the configurations of this seed; an op that refuses its operands is unclear.
-Verdict check_program(const Program& program, std::uint64_t seed);
+Verdict check_program(const Program& program, std::uint64_t seed, const std::string& device = "cpu");
 
 }  // namespace tensorgrad::fuzz

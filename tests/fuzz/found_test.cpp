@@ -4,6 +4,7 @@
 #include "ir/primitive.h"
 #include "ops/table.h"
 #include "tests/fuzz/check.h"
+#include "tests/support/gpu_test.h"
 
 namespace tensorgrad::fuzz {
 namespace {
@@ -88,12 +89,20 @@ const Found kFound[] = {
 })"},
 };
 
-TEST(Found, IsRightInEveryConfiguration) {
+void expect_right(const std::vector<Configuration>& configurations) {
   for (const Found& found : kFound) {
-    const Verdict verdict = check(parsed(found.graph), all_configurations());
+    const Verdict verdict = check(parsed(found.graph), configurations);
     EXPECT_EQ(verdict.what, "") << found.what << ", " << verdict.configuration << "\n" << found.graph;
   }
 }
+
+TEST(Found, IsRightInEveryConfiguration) { expect_right(all_configurations()); }
+
+class GpuFound : public GpuTest {};
+TEST_F(GpuFound, IsRight) { expect_right({all_configurations("webgpu")[0]}); }
+
+class SlowGpuFound : public GpuTest {};
+TEST_F(SlowGpuFound, IsRightInEveryConfiguration) { expect_right(all_configurations("webgpu")); }
 
 }  // namespace
 }  // namespace tensorgrad::fuzz

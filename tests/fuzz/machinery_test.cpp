@@ -68,17 +68,19 @@ TEST(Generate, EveryOpAndPrimitiveOccurs) {
 }
 
 TEST(Check, KnowsMostResultsWell) {
-  int unclear = 0;
-  double sharp = 0;
-  constexpr int kCount = 200;
-  for (std::uint64_t seed = 0; seed < kCount; ++seed) {
-    const Built built = build(generate(seed));
-    const Expected expected = expect(built.graph, built.leaves, 2);
-    unclear += !expected.finite;
-    sharp += expected.finite ? sharp_part(expected) : 0;
+  for (const Rounding& rounding : {kOnTheCpu, kOnAGpu}) {
+    int unclear = 0;
+    double sharp = 0;
+    constexpr int kCount = 200;
+    for (std::uint64_t seed = 0; seed < kCount; ++seed) {
+      const Built built = build(generate(seed));
+      const Expected expected = expect(built.graph, built.leaves, 2, rounding);
+      unclear += !expected.finite;
+      sharp += expected.finite ? sharp_part(expected) : 0;
+    }
+    EXPECT_LE(unclear, kCount / 20);
+    EXPECT_GE(sharp, 0.95 * kCount);
   }
-  EXPECT_LE(unclear, kCount / 20);
-  EXPECT_GE(sharp, 0.95 * kCount);
 }
 
 // One element of one result, by a thousandth of the largest.

@@ -28,11 +28,15 @@ std::string read_file(const std::string& path) {
 }  // namespace
 
 ToolRun run_tool(const std::string& arguments, const std::string& wrapper) {
-  ToolRun run;
   if (!*kTool) {
     ADD_FAILURE() << "the tool was not built (TENSORGRAD_BUILD_TOOL=OFF)";
-    return run;
+    return {};
   }
+  return run_command(wrapper + " '" + kTool + "' " + arguments);
+}
+
+ToolRun run_command(const std::string& command) {
+  ToolRun run;
   std::string errors = testing::TempDir() + "tg_stderr_XXXXXX";
   const int file = mkstemp(errors.data());
   if (file < 0) {
@@ -40,9 +44,7 @@ ToolRun run_tool(const std::string& arguments, const std::string& wrapper) {
     return run;
   }
   close(file);
-  const std::string command =
-      wrapper + " '" + kTool + "' " + arguments + " 2>'" + errors + "' </dev/null";
-  std::FILE* pipe = popen(command.c_str(), "r");
+  std::FILE* pipe = popen((command + " 2>'" + errors + "' </dev/null").c_str(), "r");
   if (!pipe) {
     ADD_FAILURE() << "cannot run " << command;
     return run;

@@ -1,4 +1,4 @@
-// Runs the command-line tool as its users do, through a shell, and keeps what it printed.
+// Runs the command-line tool and the examples as their users do, through a shell, and keeps what they printed.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,6 +14,9 @@ struct ToolRun {
 
 // `arguments` are the words after `tg`. `wrapper` stands before the tool: "timeout -s INT 3".
 ToolRun run_tool(const std::string& arguments, const std::string& wrapper = "");
+
+// Any command of the shell.
+ToolRun run_command(const std::string& command);
 
 // Standard output as JSON lines, keys in their order. A line that is none fails the test.
 std::vector<nlohmann::ordered_json> json_lines(const ToolRun& run);

@@ -104,6 +104,12 @@ const Golden kGolden[] = {
   %2 = segment_sum(%0, %1) {rows=10}
   output "y" = %2
 )"},
+    {"embedding_gradient_sorted", R"(
+  %0 = input {name="g", dtype=f32, shape=[300,8]}
+  %1 = input {name="ids", dtype=i32, shape=[300]}
+  %2 = segment_sum(%0, %1) {rows=2000}
+  output "y" = %2
+)"},
     {"argmax", R"(
   %0 = input {name="x", dtype=f32, shape=[5,11]}
   %1 = argmax(%0) {axis=1}

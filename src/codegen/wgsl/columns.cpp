@@ -143,12 +143,8 @@ class Columns {
       const Instr& in = k_.program.code[i];
       return in.op != ScalarOp::reduce && (in.line || in.op == ScalarOp::constant);
     });
-    for (const ir::Store& s : k_.stores) {
-      const std::string condition = store_condition(source, s, in_.guarded);
-      if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
-      source.store_element(region(s.place.space), moved("column", s.place.offset), s.dtype, program.as(s.value, 1));
-      if (!condition.empty()) source.close();
-    }
+    for (const ir::Store& s : k_.stores)
+      store_guarded(source, s, in_.guarded, moved("column", s.place.offset), program.as(s.value, 1));
   }
 
   Piece join(std::int64_t parts) {

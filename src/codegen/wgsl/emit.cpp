@@ -31,6 +31,14 @@ std::string store_condition(const Source& source, const ir::Store& store, bool g
   return is_guarded(store, guarded) ? source.no_fault() : "";
 }
 
+void store_guarded(Source& source, const ir::Store& store, bool guarded, const std::string& address,
+                   const std::string& value) {
+  const std::string condition = store_condition(source, store, guarded);
+  if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
+  source.store_element(region(store.place.space), address, store.dtype, value);
+  if (!condition.empty()) source.close();
+}
+
 std::string identity_text(Source& source, ir::Combine combine, DType dtype) {
   if (dtype == DType::boolean) return combine == ir::Combine::min || combine == ir::Combine::mul ? "true" : "false";
   const double value = ir::identity(combine, dtype);

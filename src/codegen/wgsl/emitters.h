@@ -32,6 +32,9 @@ std::vector<Piece> emit_scatter_add(const Emitting& in);
 void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded);
 // The condition under which a store may be made, besides that its element exists; empty: always.
 std::string store_condition(const Source& source, const ir::Store& store, bool guarded);
+// The store of one element under that condition; `address` counts from the start of its space.
+void store_guarded(Source& source, const ir::Store& store, bool guarded, const std::string& address,
+                   const std::string& value);
 
 // Joins the values of `threads` neighbours (a power of two) with a fixed order; all of them get the result.
 // `lane` is the thread's place among them, `first` the number of the first.

@@ -29,10 +29,10 @@ std::vector<Range> written(const Kernel& k) {
       case Kernel::Kind::rows: add(s, k.program.line(s.value) ? k.lines : k.elements()); break;
       case Kernel::Kind::columns:
       case Kernel::Kind::arg_reduce: add(s, k.lines); break;
-      case Kernel::Kind::segment_sum:
-      case Kernel::Kind::scatter_add: add(s, k.lines * k.extent); break;
-      case Kernel::Kind::scan:
-      case Kernel::Kind::matmul: add(s, k.elements()); break;
+      case Kernel::Kind::segment_sum: add(s, k.lines * k.extent); break;
+      case Kernel::Kind::scatter_add:
+      case Kernel::Kind::scan: add(s, k.store_map.shape().count()); break;
+      case Kernel::Kind::matmul: break;  // below
     }
   }
   for (const ir::MatmulPart& part : k.parts) {
