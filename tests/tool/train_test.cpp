@@ -95,14 +95,14 @@ TEST(ToolTrain, CtrlCEndsWithTheSummary) {
   expect_contains(run.err, "stopped: ");
 }
 
+// Long before the next line would be written: with --json that is after 50,000 steps.
 TEST(ToolTrain, EndsWhenNobodyReads) {
-  for (const char* json : {"", " --json"}) {
-    const auto start = std::chrono::steady_clock::now();
-    const ToolRun run = run_tool(std::string("train addition --steps 1000000") + json,
-                                 R"(sh -c '"$0" "$@" 2>/dev/null | head -1')");
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << json;
-    EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 1) << run.out;
-  }
+  const auto start = std::chrono::steady_clock::now();
+  const ToolRun text = run_tool("train addition --steps 1000000", R"(sh -c '"$0" "$@" | head -1')");
+  expect_starts_with(text.out, "addition: ");
+  EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 1) << text.out;
+  run_tool("train addition --steps 1000000 --json", R"(sh -c '"$0" "$@" | true')");
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
 using GpuToolTrain = GpuTest;
