@@ -37,7 +37,8 @@ TEST(ToolTrain, ReportsStepsThenDone) {
   EXPECT_EQ(last_step, 50);
 
   const ordered_json& done = lines.back();
-  EXPECT_EQ(keys(done), "event task device seed steps seconds compile_ms loss accuracy params_sha256");
+  EXPECT_EQ(keys(done),
+            "event task device seed steps seconds compile_ms loss accuracy params_sha256");
   EXPECT_EQ(done["event"], "done");
   EXPECT_EQ(done["task"], "sin");
   EXPECT_EQ(done["seed"], 3);
@@ -112,7 +113,8 @@ TEST_F(GpuToolTrain, NamesTheAdapterAndCompilesFirst) {
   const ToolRun run = run_tool("train sin --steps 20 --device webgpu --json");
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto devices = json_lines(run_tool("devices --json"));
-  expect_contains(run.err, "on webgpu:0 (" + devices[1]["description"].get<std::string>() + "), compiled in ");
+  expect_contains(
+      run.err, "on webgpu:0 (" + devices[1]["description"].get<std::string>() + "), compiled in ");
   const ordered_json done = json_lines(run).back();
   EXPECT_EQ(done["steps"], 20);
   EXPECT_GT(done["compile_ms"], 0.0);
