@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -10,9 +11,10 @@
 
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device.h"
-#include "runtime/webgpu/adapters.h"
+#include "runtime/webgpu/gpu.h"
 #include "runtime/webgpu/webgpu_device.h"
 #include "support/fail.h"
+#include "tensorgrad/webgpu.h"
 
 namespace tensorgrad {
 
@@ -20,9 +22,9 @@ namespace {
 
 int hardware_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
-DeviceInfo info_of(const webgpu::AdapterInfo& adapter, std::size_t index) {
+DeviceInfo info_of(const webgpu::AdapterInfo& adapter, std::string name) {
   DeviceInfo info;
-  info.name = fmt::format("webgpu:{}", index);
+  info.name = std::move(name);
   info.description = fmt::format("{}, {}, {}", adapter.name, adapter.type, adapter.backend);
   info.available = true;
   info.backend = adapter.backend;
@@ -38,11 +40,11 @@ void list_webgpu(std::vector<DeviceInfo>& list) {
   DeviceInfo first;
   try {
     const auto adapters = webgpu::adapters();
-    for (std::size_t i = 0; i < adapters.size(); ++i) list.push_back(info_of(adapters[i], i));
+    for (std::size_t i = 0; i < adapters.size(); ++i) list.push_back(info_of(adapters[i], fmt::format("webgpu:{}", i)));
     if (adapters.empty()) {
       first.problem = webgpu::why_no_adapter();
     } else {
-      first = info_of(adapters[0], 0);
+      first = info_of(adapters[0], "webgpu");
     }
   } catch (const DeviceError& error) {
     const std::string_view text = error.what(), prefix = "webgpu: ";
@@ -73,15 +75,38 @@ namespace runtime {
 
 namespace {
 
-// The device that is open under that key, or a new one.
+// The devices that programs share, by name.
+struct Open {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<Device>> by_name;
+};
+
+Open& open_devices() {
+  static Open open;
+  return open;
+}
+
+// The device that is open under that name, or a new one.
 template <class Make, class Usable>
-std::shared_ptr<Device> shared_device(const std::string& key, Make make, Usable usable) {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<Device>> open;
-  std::lock_guard lock(mutex);
-  std::shared_ptr<Device> device = open[key].lock();
-  if (!device || !usable(*device)) open[key] = device = make();
+std::shared_ptr<Device> shared_device(const std::string& name, Make make, Usable usable) {
+  Open& open = open_devices();
+  std::lock_guard lock(open.mutex);
+  std::erase_if(open.by_name, [](const auto& entry) { return entry.second.expired(); });
+  std::shared_ptr<Device> device = open.by_name[name].lock();
+  if (!device || !usable(*device)) open.by_name[name] = device = make();
   return device;
+}
+
+// What WebGpuDevice calls devices of the program's own; a number follows.
+constexpr std::string_view kOwn = "webgpu:own";
+
+std::shared_ptr<Device> find_own(const std::string& name) {
+  Open& open = open_devices();
+  std::lock_guard lock(open.mutex);
+  const auto found = open.by_name.find(name);
+  if (auto device = found == open.by_name.end() ? nullptr : found->second.lock()) return device;
+  user_error("device: there is no '{}'\n"
+             "  hint: it goes by that name while its WebGpuDevice or a program on it lives", name);
 }
 
 // The place among the adapters that "webgpu" or "webgpu:2" means.
@@ -118,6 +143,7 @@ std::optional<IndexFailure> Device::failure_in(std::span<const std::byte> faults
 }
 
 std::shared_ptr<Device> open_device(const std::string& name, int threads) {
+  if (name.starts_with(kOwn)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index);
   if (name != "auto" && name != "cpu")
     user_error("device: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu', 'webgpu:1'", name);
@@ -129,5 +155,24 @@ std::shared_ptr<Device> open_device(const std::string& name, int threads) {
 }
 
 }  // namespace runtime
+
+WebGpuDevice::WebGpuDevice(void* device, const WebGpuOptions& options) {
+  if (!device) user_error("WebGpuDevice: the device is null\n  hint: did wgpuAdapterRequestDevice succeed?");
+  const webgpu::Library& library = webgpu::library_of_program(options.library, options.get_proc_address);
+  // A call of the wrong library would end the program.
+  const std::string maker = webgpu::maker_of(device), called = webgpu::file_of(library);
+  if (options.library.empty() && !options.get_proc_address && !maker.empty() && maker != called)
+    user_error("WebGpuDevice: the device was made by {}, and the functions at hand are those of {}\n"
+               "  hint: name its .library, or pass its .get_proc_address",
+               maker, called);
+  static std::atomic<int> next{0};
+  const std::string name = fmt::format("{}{}", runtime::kOwn, next++);
+  device_ = runtime::shared_device(
+      name, [&] { return runtime::make_webgpu_device(webgpu::Gpu::adopt(device, library), name); },
+      [](runtime::Device&) { return true; });
+}
+
+std::string WebGpuDevice::name() const { return device_->name(); }
+DeviceInfo WebGpuDevice::info() const { return info_of(runtime::gpu_under(*device_).info(), name()); }
 
 }  // namespace tensorgrad

@@ -45,7 +45,7 @@ const std::map<std::string, int> kMessages = {
     {"optim/schedule.cpp", 1},
     {"optim/update.cpp", 2},
     {"runtime/cpu/cpu_device.cpp", 1},
-    {"runtime/devices.cpp", 4},
+    {"runtime/devices.cpp", 7},
     {"runtime/webgpu/webgpu_device.cpp", 1},
     {"runtime/webgpu/adapters.cpp", 1},
     {"runtime/webgpu/connection.cpp", 5},

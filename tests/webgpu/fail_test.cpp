@@ -12,7 +12,6 @@ namespace {
 
 using GpuErrors = GpuTest;
 using GpuLost = GpuTest;
-using GpuAdopted = GpuTest;
 
 TEST(WebgpuLibrary, AnotherLibraryIsRefusedByTheMissingFunction) {
   EXPECT_EQ(device_error([] { load_library("libm.so.6"); }),
@@ -178,55 +177,11 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
 
 TEST_F(GpuLost, AWaitHasAnEnd) {
   const auto gpu = Gpu::open(0, {.patience = std::chrono::seconds(0)});
-  EXPECT_EQ(device_error([&] { gpu->pipeline(line_kernel("patience", "0.5", "0.25")); }),
+  // Long, and never seen by a driver that keeps what it has compiled.
+  std::string sum = std::to_string(std::chrono::steady_clock::now().time_since_epoch().count() % 1000003);
+  for (int i = 2; i < 100; ++i) sum += fmt::format(" + sin(x[id.x / {}u])", i);
+  EXPECT_EQ(device_error([&] { gpu->pipeline(line_kernel("patience", "0.5", sum)); }),
             "webgpu: the device hangs: compiling a kernel took longer than 0 s");
-}
-
-struct Device {  // of a program that has one
-  Device() : adapter(adapter_at(library(), 0)) {
-    api::CallbackInfo<api::RequestDeviceCallback> done;
-    done.callback = [](api::Status, api::Device made, api::StringView, void* result, void*) {
-      *static_cast<api::Device*>(result) = made;
-    };
-    done.userdata1 = &device;
-    api::DeviceDescriptor descriptor;
-    api::FutureWaitInfo wait{library().call.AdapterRequestDevice(adapter.get(), &descriptor, done)};
-    library().call.InstanceWaitAny(instance(library()), 1, &wait, 0);
-  }
-  ~Device() { library().call.DeviceRelease(device); }
-  Handle<api::AdapterImpl> adapter;
-  api::Device device = nullptr;
-};
-
-TEST_F(GpuAdopted, ComputesWithTheLimitsItHasAndStaysAlive) {
-  Device own;
-  ASSERT_TRUE(own.device);
-  for (int round = 0; round < 2; ++round) {
-    const auto gpu = Gpu::adopt(own.device, library());
-    EXPECT_EQ(gpu->info().name, shared_gpu().info().name);
-    EXPECT_EQ(gpu->limits().storage_buffers, 8u);
-    EXPECT_FALSE(gpu->info().timestamps);
-    EXPECT_EQ(device_error([&] { gpu->profile(true); }),
-              "webgpu: " + gpu->info().name + " has no timestamps");
-    const auto x = gpu->buffer(256, "x"), y = gpu->buffer(256, "y");
-    const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
-    const Binding xy[] = {{x.get()}, {y.get()}}, both[] = {{x.get()}, {x.get()}};
-    gpu->dispatch(*add, *gpu->bind(*add, xy), 1);
-    EXPECT_EQ(read_floats(*gpu, *y), std::vector<float>(64, 1.0f));
-    gpu->dispatch(*add, *gpu->bind(*add, both), 1);
-    expect_starts_with(device_error([&] { gpu->submit(); }), "webgpu: a command was refused: ");
-    EXPECT_EQ(read_floats(*gpu, *y), std::vector<float>(64, 1.0f));
-  }
-}
-
-TEST_F(GpuAdopted, ItsLossIsNoticed) {
-  Device own;
-  const auto gpu = Gpu::adopt(own.device, library());
-  const auto x = gpu->buffer(256, "x");
-  library().call.DeviceDestroy(own.device);
-  EXPECT_EQ(device_error([&] { read_floats(*gpu, *x); }),
-            "webgpu: the device was lost: its owner knows why\n  hint: open it again and go on "
-            "from the last checkpoint");
 }
 
 }  // namespace

@@ -13,10 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Reports outlive the Connection: the loss of the device is reported once, at its very end at the
-// latest, and that call gives this reference back.
-using SharedReports = std::shared_ptr<Reports>;
-
 // What the library says, without the places in its own sources and the empty lines.
 std::string tidy(std::string_view message) {
   std::istringstream lines{std::string(message)};
@@ -29,9 +25,7 @@ std::string tidy(std::string_view message) {
 }
 
 void on_lost(const api::Device*, api::LostReason, api::StringView message, void* reports, void*) {
-  auto* shared = static_cast<SharedReports*>(reports);
-  (*shared)->lost(tidy(message.view()));
-  delete shared;
+  taken_back<Reports>(reports)->lost(tidy(message.view()));
 }
 
 void on_error(const api::Device*, api::ErrorType type, api::StringView message, void* reports,
@@ -108,7 +102,7 @@ Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
   descriptor.required_limits = &limits;
   descriptor.device_lost.mode = api::CallbackMode::allow_spontaneous;
   descriptor.device_lost.callback = on_lost;
-  descriptor.device_lost.userdata1 = new SharedReports(reports_);
+  descriptor.device_lost.userdata1 = lent(reports_);  // told once, at its very end at the latest
   descriptor.uncaptured_error.callback = on_error;
   descriptor.uncaptured_error.userdata1 = reports_.get();
 
@@ -146,6 +140,7 @@ Connection::Connection(const Library& library, api::Device adopted, const GpuOpt
   queue_.reset(call.DeviceGetQueue(adopted));
   lost_ = call.DeviceGetLostFuture(adopted);
   describe_device();
+  watch();
 }
 
 Connection::~Connection() {
@@ -183,18 +178,16 @@ void Connection::wait(api::Future future, const char* what) {
   // A slice is how late the loss of the device may be noticed.
   const std::chrono::nanoseconds patience = options.patience,
                                  slice = std::chrono::milliseconds(200);
-  const auto slice_ns = static_cast<std::uint64_t>(std::min(patience, slice).count());
+  // The maker of an adopted device need not have asked for waits with a time limit, and an instance that has none
+  // writes a line to stderr when it is asked for one.
+  const auto slice_ns = adopted_ ? 0 : static_cast<std::uint64_t>(std::min(patience, slice).count());
   const auto end = Clock::now() + patience;
   for (;;) {
     api::FutureWaitInfo info_of{future};
-    const auto status =
-        call.InstanceWaitAny(instance_.get(), 1, &info_of, timed_waits_ ? slice_ns : 0);
+    call.InstanceWaitAny(instance_.get(), 1, &info_of, slice_ns);
     if (info_of.completed) return;
     watch();
-    // The maker of an adopted device need not have asked for waits with a time limit.
-    if (status != api::WaitStatus::success && status != api::WaitStatus::timed_out)
-      timed_waits_ = false;
-    if (!timed_waits_) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (adopted_) std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (Clock::now() > end)
       throw DeviceError(fmt::format("webgpu: the device hangs: {} took longer than {} s", what,
                                     options.patience.count()));
@@ -206,16 +199,15 @@ void Connection::begin_scope(api::ErrorFilter filter) {
 }
 
 std::string Connection::end_scope() {
-  std::string message;
+  const auto message = std::make_shared<std::string>();
   api::CallbackInfo<api::PopErrorScopeCallback> popped;
-  popped.callback = [](api::Status, api::ErrorType type, api::StringView text, void* result,
-                       void*) {
-    if (type == api::ErrorType::none) return;
-    *static_cast<std::string*>(result) = tidy(text.view());
+  popped.callback = [](api::Status status, api::ErrorType type, api::StringView text, void* lent_message, void*) {
+    const auto result = taken_back<std::string>(lent_message);
+    if (status == api::Status::success && type != api::ErrorType::none) *result = tidy(text.view());
   };
-  popped.userdata1 = &message;
+  popped.userdata1 = lent(message);
   wait(call.DevicePopErrorScope(device(), popped), "what it says to a new object");
-  return message;
+  return *message;
 }
 
 Handle<api::BufferImpl> Connection::make_buffer(std::uint64_t bytes, std::uint64_t usage,

@@ -27,6 +27,19 @@ class Reports {
   std::string error_, lost_;
 };
 
+// What a callback is given to write to. It may be called after its caller gave up waiting, at the end
+// of the instance at the latest, so it holds a share until then.
+template <class T>
+void* lent(const std::shared_ptr<T>& target) {
+  return new std::shared_ptr<T>(target);
+}
+// In the callback, which is called once.
+template <class T>
+std::shared_ptr<T> taken_back(void* lent) {
+  const std::unique_ptr<std::shared_ptr<T>> owned(static_cast<std::shared_ptr<T>*>(lent));
+  return *owned;
+}
+
 class Connection {
  public:
   Connection(const Library& library, Handle<api::AdapterImpl> adapter, const GpuOptions& options);
@@ -66,7 +79,6 @@ class Connection {
   Handle<api::QueueImpl> queue_;
   std::shared_ptr<Reports> reports_;
   bool adopted_ = false;
-  bool timed_waits_ = true;
   bool buffer_fault_ = false;
   api::Future lost_;
 };

@@ -157,7 +157,7 @@ class PendingRead {
   std::uint64_t capacity_ = 0, size_ = 0;
   api::Future mapped_;
   bool submitted_ = false;
-  std::string problem_;
+  std::shared_ptr<std::string> problem_ = std::make_shared<std::string>();  // empty when there is none
   std::vector<std::byte> bytes_;
   std::byte* target_ = nullptr;  // where the bytes go instead of bytes_
 };

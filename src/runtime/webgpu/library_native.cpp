@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <optional>
 
@@ -36,6 +37,34 @@ fs::path own_path() {
   return error ? fs::path() : path;
 }
 
+// The loaded file that holds this address.
+std::string file_of(const void* address) {
+  Dl_info info{};
+  return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+}
+
+// A DeviceError if `find` does not know one of the functions.
+template <class Find>
+Library with_functions(const std::string& path, Find find) {
+  Library library;
+  library.path = path;
+  const char* missing = nullptr;
+#define TENSORGRAD_WEBGPU_FIND(name, result, arguments)                            \
+  library.call.name = reinterpret_cast<result(*) arguments>(find("wgpu" #name));   \
+  if (!library.call.name && !missing) missing = "wgpu" #name;
+  {
+    using namespace api;
+    TENSORGRAD_WEBGPU_FUNCTIONS(TENSORGRAD_WEBGPU_FIND)
+  }
+#undef TENSORGRAD_WEBGPU_FIND
+  if (missing)
+    throw DeviceError(
+        fmt::format("webgpu: {} is not the library that is needed, or too old: it has no {}\n"
+                    "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
+                    path, missing));
+  return library;
+}
+
 }  // namespace
 
 std::vector<std::string> library_places() {
@@ -63,26 +92,14 @@ std::string first_of(const std::vector<std::string>& places) {
 Library load_library(const std::string& path) {
   // Never closed: it has threads of its own. Local: it brings along the symbols of its own parts.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) throw DeviceError(fmt::format("webgpu: cannot load the library: {}", dlerror()));
-  Library library;
-  library.path = path;
-  const char* missing = nullptr;
-#define TENSORGRAD_WEBGPU_FIND(name, result, arguments)                                   \
-  library.call.name = reinterpret_cast<result(*) arguments>(dlsym(handle, "wgpu" #name)); \
-  if (!library.call.name && !missing) missing = "wgpu" #name;
-  {
-    using namespace api;
-    TENSORGRAD_WEBGPU_FUNCTIONS(TENSORGRAD_WEBGPU_FIND)
-  }
-#undef TENSORGRAD_WEBGPU_FIND
-  if (missing) {
+  if (!handle)
+    throw DeviceError(fmt::format("webgpu: cannot load the library: {}\n  hint: ./tg webgpu gets it", dlerror()));
+  try {
+    return with_functions(path, [&](const char* name) { return dlsym(handle, name); });
+  } catch (const DeviceError&) {
     dlclose(handle);
-    throw DeviceError(
-        fmt::format("webgpu: {} is not the library that is needed, or too old: it has no {}\n"
-                    "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
-                    path, missing));
+    throw;
   }
-  return library;
 }
 
 const Library& library() {
@@ -95,5 +112,30 @@ const Library& library() {
   }
   return *loaded;
 }
+
+const Library& library_of_program(const std::string& path, void* get_proc_address) {
+  static std::mutex mutex;
+  static std::map<std::string, Library> known;
+  void* const linked = dlsym(RTLD_DEFAULT, "wgpuCreateInstance");
+  if (path.empty() && !get_proc_address && !linked) return library();
+  const std::string key = get_proc_address ? fmt::format("wgpuGetProcAddress at {}", get_proc_address)
+                          : path.empty()   ? file_of(linked)
+                                           : path;
+  std::lock_guard lock(mutex);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  if (get_proc_address) {
+    const auto find = reinterpret_cast<void* (*)(api::StringView)>(get_proc_address);
+    return known[key] = with_functions(key, [&](const char* name) { return find(std::string_view(name)); });
+  }
+  if (!path.empty()) return known[key] = load_library(path);
+  return known[key] = with_functions(key, [&](const char* name) { return dlsym(RTLD_DEFAULT, name); });
+}
+
+std::string file_of(const Library& library) {
+  return file_of(reinterpret_cast<const void*>(library.call.DeviceAddRef));
+}
+
+// Dawn's handles point at objects that start with the address of their class's table of functions.
+std::string maker_of(const void* handle) { return file_of(*static_cast<const void* const*>(handle)); }
 
 }  // namespace tensorgrad::webgpu

@@ -1,6 +1,5 @@
 #include "runtime/webgpu/pipelines.h"
 
-#include <deque>
 #include <sstream>
 
 #include "support/fail.h"
@@ -63,12 +62,13 @@ std::shared_ptr<const Layout> Pipelines::layout(const std::vector<Access>& acces
 
 std::string Pipelines::compiler_lines(api::ShaderModule module, const std::string& wgsl) {
   struct Found {
-    const std::string& wgsl;
-    std::string text;
-  } found{wgsl, {}};
+    std::string wgsl, text;
+  };
+  const auto found = std::make_shared<Found>(Found{wgsl, {}});
   api::CallbackInfo<api::CompilationInfoCallback> told;
   told.callback = [](api::Status, const api::CompilationInfo* info, void* result, void*) {
-    auto& out = *static_cast<Found*>(result);
+    const auto lent_found = taken_back<Found>(result);
+    Found& out = *lent_found;
     for (std::size_t i = 0; info && i < info->message_count; ++i) {
       const api::CompilationMessage& message = info->messages[i];
       if (message.type != api::MessageType::error) continue;
@@ -77,10 +77,10 @@ std::string Pipelines::compiler_lines(api::ShaderModule module, const std::strin
       out.text += excerpt(out.wgsl, message.line_num, 2);
     }
   };
-  told.userdata1 = &found;
+  told.userdata1 = lent(found);
   connection_.wait(connection_.call.ShaderModuleGetCompilationInfo(module, told),
                    "the shader compiler's messages");
-  return found.text;
+  return found->text;
 }
 
 Handle<api::ShaderModuleImpl> Pipelines::module(const PipelineSpec& spec) {
@@ -107,10 +107,10 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
     const PipelineSpec* spec;
     Handle<api::ShaderModuleImpl> module;
     std::shared_ptr<const Layout> layout;
-    Answer answer;
-    api::Future future;
+    std::shared_ptr<Answer> answer = std::make_shared<Answer>();
+    api::Future future = {};
   };
-  std::deque<Job> jobs;  // answers are written to where they are
+  std::vector<Job> jobs;
   std::unordered_map<std::string, std::size_t> job_of;
   std::vector<std::string> keys;
   std::vector<std::shared_ptr<const Pipeline>> result;
@@ -118,7 +118,7 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
     keys.push_back(key_of(spec));
     result.push_back(made_[keys.back()].lock());
     if (result.back() || !job_of.emplace(keys.back(), jobs.size()).second) continue;
-    jobs.push_back({&spec, module(spec), layout(spec.accesses), {}, {}});
+    jobs.push_back({&spec, module(spec), layout(spec.accesses)});
   }
   for (Job& job : jobs) {
     std::vector<api::ConstantEntry> constants;
@@ -134,23 +134,23 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
     api::CallbackInfo<api::CreatePipelineCallback> done;
     done.callback = [](api::Status, api::ComputePipeline pipeline, api::StringView message,
                        void* answer, void*) {
-      *static_cast<Answer*>(answer) = {pipeline, std::string(message.view())};
+      *taken_back<Answer>(answer) = {pipeline, std::string(message.view())};
     };
-    done.userdata1 = &job.answer;
+    done.userdata1 = lent(job.answer);
     job.future = call.DeviceCreateComputePipelineAsync(connection_.device(), &descriptor, done);
   }
   std::vector<std::shared_ptr<const Pipeline>> made;
   for (Job& job : jobs) {
     connection_.wait(job.future, "compiling a kernel");
     made.push_back(std::make_shared<const Pipeline>(
-        Handle<api::ComputePipelineImpl>(job.answer.pipeline, call.ComputePipelineRelease),
+        Handle<api::ComputePipelineImpl>(job.answer->pipeline, call.ComputePipelineRelease),
         job.layout));
   }
   connection_.check();
   for (const Job& job : jobs) {
-    if (job.answer.pipeline) continue;
+    if (job.answer->pipeline) continue;
     throw DeviceError(fmt::format("webgpu: kernel '{}' was refused: {}{}", job.spec->name,
-                                  job.answer.message, excerpt(job.spec->wgsl, 0, 12)));
+                                  job.answer->message, excerpt(job.spec->wgsl, 0, 12)));
   }
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (result[i]) continue;

@@ -17,7 +17,12 @@ constexpr std::size_t kMostReads = 1024;          // under way, however small
 
 Staging::~Staging() {
   for (const auto& read : under_way_) {
-    read->problem_ = "webgpu: the device was closed before the bytes were there";
+    if (read->submitted_) {
+      // Takes the request back; its callback is called here and not when the instance ends.
+      connection_.call.BufferUnmap(read->buffer_.get());
+      connection_.done(read->mapped_);
+    }
+    *read->problem_ = "webgpu: the device was closed before the bytes were there";
     read->staging_ = nullptr;
     read->buffer_.reset();
   }
@@ -63,11 +68,10 @@ void Staging::after_submit() {
     PendingRead& read = **first;
     api::CallbackInfo<api::BufferMapCallback> done;
     done.callback = [](api::Status status, api::StringView message, void* problem, void*) {
-      if (status == api::Status::success) return;
-      *static_cast<std::string*>(problem) =
-          fmt::format("webgpu: reading failed: {}", message.view());
+      const auto told = taken_back<std::string>(problem);
+      if (status != api::Status::success) *told = fmt::format("webgpu: reading failed: {}", message.view());
     };
-    done.userdata1 = &read.problem_;
+    done.userdata1 = lent(read.problem_);
     read.submitted_ = true;
     read.mapped_ =
         connection_.call.BufferMapAsync(read.buffer_.get(), api::kMapRead, 0, read.size_, done);
@@ -83,13 +87,13 @@ bool Staging::ready(PendingRead& read) {
 void Staging::finish(PendingRead& read) {
   if (!read.submitted_) stream_.submit();
   connection_.wait(read.mapped_, "a read");
-  if (read.problem_.empty()) {
+  if (read.problem_->empty()) {
     const api::Functions& call = connection_.call;
     const void* from = call.BufferGetConstMappedRange(read.buffer_.get(), 0, read.size_);
     if (!read.target_) read.bytes_.resize(read.size_);
     if (from && read.size_)
       std::memcpy(read.target_ ? read.target_ : read.bytes_.data(), from, read.size_);
-    if (!from) read.problem_ = "webgpu: reading failed: the bytes cannot be reached";
+    if (!from) *read.problem_ = "webgpu: reading failed: the bytes cannot be reached";
     call.BufferUnmap(read.buffer_.get());
   } else {
     connection_.watch();  // a lost device is the better reason
@@ -109,7 +113,7 @@ void Staging::finish_oldest() {
 
 void Staging::give_back(PendingRead& read) {
   bytes_under_way_ -= read.capacity_;
-  if (read.problem_.empty() && read.capacity_ <= kLargestKept)
+  if (read.problem_->empty() && read.capacity_ <= kLargestKept)
     free_.emplace(read.capacity_, std::move(read.buffer_));
   read.buffer_.reset();
   read.staging_ = nullptr;
@@ -121,7 +125,7 @@ bool PendingRead::ready() { return !staging_ || staging_->ready(*this); }
 std::span<const std::byte> PendingRead::wait() {
   // Kept alive by the caller, who holds this object.
   if (staging_) staging_->finish(*this);
-  if (!problem_.empty()) throw DeviceError(problem_);
+  if (!problem_->empty()) throw DeviceError(*problem_);
   return bytes_;
 }
 

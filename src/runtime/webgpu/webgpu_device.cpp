@@ -67,7 +67,7 @@ class GpuPending : public Pending {
 
 class WebGpuDevice : public Device {
  public:
-  WebGpuDevice(std::size_t adapter, std::string name) : name_(std::move(name)), gpu_(webgpu::Gpu::open(adapter, options())) {}
+  WebGpuDevice(std::unique_ptr<webgpu::Gpu> gpu, std::string name) : name_(std::move(name)), gpu_(std::move(gpu)) {}
 
   std::string name() const override { return name_; }
   webgpu::Gpu& gpu() { return *gpu_; }
@@ -166,13 +166,6 @@ class WebGpuDevice : public Device {
   }
 
  private:
-  // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a matrix product.
-  static webgpu::GpuOptions options() {
-    webgpu::GpuOptions out;
-    out.enable = {"disable_robustness"};
-    return out;
-  }
-
   static const webgpu::Buffer& get(const Buffer& buffer) { return static_cast<const GpuBuffer&>(buffer).get(); }
 
   wgsl::Target target(int tag) const {
@@ -227,7 +220,14 @@ bool is_lost(Device& device) { return static_cast<WebGpuDevice&>(device).lost();
 webgpu::Gpu& gpu_under(Device& device) { return static_cast<WebGpuDevice&>(device).gpu(); }
 
 std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name) {
-  return std::make_shared<WebGpuDevice>(adapter, std::move(name));
+  // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a matrix product.
+  webgpu::GpuOptions options;
+  options.enable = {"disable_robustness"};
+  return make_webgpu_device(webgpu::Gpu::open(adapter, options), std::move(name));
+}
+
+std::shared_ptr<Device> make_webgpu_device(std::unique_ptr<webgpu::Gpu> gpu, std::string name) {
+  return std::make_shared<WebGpuDevice>(std::move(gpu), std::move(name));
 }
 
 }  // namespace tensorgrad::runtime

@@ -1,5 +1,6 @@
 // A user's first program: fits the line y = 2x + 1 and exits with 0 only when it has.
 #include <tensorgrad/tensorgrad.h>
+#include <tensorgrad/webgpu.h>
 
 #include <cstdio>
 #include <vector>
@@ -19,5 +20,12 @@ int main() {
   for (int i = 0; i < 400; ++i) train.step({{"x", x}, {"y", y}});
   const float loss = train.step({{"x", x}, {"y", y}}).loss();
   std::printf("loss %g\n", static_cast<double>(loss));
-  return loss < 1e-3f ? 0 : 1;
+
+  bool refused = false;  // the opt-in header has something behind it
+  try {
+    tg::WebGpuDevice{nullptr};
+  } catch (const tg::UserError&) {
+    refused = true;
+  }
+  return loss < 1e-3f && refused ? 0 : 1;
 }
