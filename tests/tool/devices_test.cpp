@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 
 #include "tests/support/gpu_test.h"
 #include "tests/support/run_tool.h"
@@ -53,6 +55,20 @@ TEST(ToolDevices, ALibraryThatIsAnotherIsNamedWithTheRepair) {
   EXPECT_EQ(run.err, "");
 }
 
+// A loader that cannot be loaded stands for one that is not there.
+TEST(ToolDevices, WithoutTheVulkanLoaderTheRepairIsNamed) {
+  const std::filesystem::path folder = testing::TempDir() + "tensorgrad_no_vulkan";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "libvulkan.so.1") << "no library";
+  const ToolRun run = run_tool("devices", "env LD_LIBRARY_PATH=" + folder.string());
+  if (run.out.find("the library libwebgpu_wrapper.so was not found") != std::string::npos)
+    GTEST_SKIP() << "without the library, the loader is not looked for";
+  expect_contains(run.out,
+                  "          the Vulkan loader libvulkan.so.1 is missing\n"
+                  "            hint: run ./tg webgpu in tensorgrad's source tree, or: sudo apt-get install libvulkan1\n");
+  EXPECT_EQ(run.err, "");
+}
+
 TEST(ToolDevices, AUserOfWebgpuIsToldTheSame) {
   const ToolRun run = run_tool("train sin --device webgpu", "env TG_WEBGPU_LIBRARY=/nowhere/libwebgpu.so");
   EXPECT_EQ(run.exit_code, 1);
@@ -90,6 +106,9 @@ TEST_F(GpuToolDevices, WithoutADriverTheRepairIsNamed) {
                   "things out without a GPU: "
                   "./tg webgpu --software\n");
   EXPECT_EQ(run.err, "");
+  const ToolRun train = run_tool("train sin --device webgpu", "env VK_DRIVER_FILES=/nowhere VK_ICD_FILENAMES=/nowhere");
+  EXPECT_EQ(train.exit_code, 1);
+  expect_starts_with(train.err, "tg: webgpu: no GPU has a driver that WebGPU can use\n  hint: ");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 
 #include "tests/support/run_tool.h"
 #include "tests/webgpu/common.h"
@@ -21,8 +22,21 @@ TEST(WebgpuLibrary, AnotherLibraryIsRefusedByTheMissingFunction) {
 }
 
 TEST(WebgpuLibrary, AMissingFileIsNamed) {
-  expect_starts_with(device_error([] { load_library("/nowhere/libwebgpu.so"); }),
-                     "webgpu: cannot load the library: /nowhere/libwebgpu.so: ");
+  const std::string text = device_error([] { load_library("/nowhere/libwebgpu.so"); });
+  expect_starts_with(text, "webgpu: cannot load the library: /nowhere/libwebgpu.so: ");
+  expect_contains(text, "\n  hint: ./tg webgpu gets it");
+}
+
+// It has what libraries always had, and lacks what came later.
+TEST(WebgpuLibrary, AnOlderOneIsRefusedByTheFirstFunctionThatItLacks) {
+  const std::string file = testing::TempDir() + "tensorgrad_old_webgpu";
+  std::ofstream(file + ".cc") << "extern \"C\" void* wgpuCreateInstance(const void*) { return nullptr; }\n";
+  ASSERT_EQ(std::system(fmt::format("'{}' -shared -fPIC -o '{}.so' '{}.cc'", TENSORGRAD_CXX, file, file).c_str()), 0);
+  EXPECT_EQ(device_error([&] { load_library(file + ".so"); }),
+            fmt::format("webgpu: {}.so is not the library that is needed, or too old: it has no "
+                        "wgpuInstanceRequestAdapter\n"
+                        "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
+                        file));
 }
 
 TEST(WebgpuLibrary, WithoutOneTheRepairIsNamed) {
