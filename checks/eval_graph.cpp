@@ -132,7 +132,7 @@ schedule::Plan make_plan(const ir::Graph& graph, const EvalOptions& options) {
   std::vector<std::string> without = options.without;
   if (options.guards) without.push_back("reuse");
   schedule::Plan plan = schedule::plan(options.simplify ? passes::simplify(graph, without) : graph,
-                                       {parameters, state, inputs}, without);
+                                       {parameters, state, inputs}, without, options.piece);
   if (options.guards) Spreader(plan).run();
   return plan;
 }

@@ -169,7 +169,7 @@ Counts Session::counts(const Program& program) const {
   out.dispatches = program.main->loaded->dispatches();
   out.passes = program.main->loaded->passes();
   out.submits = program.main->loaded->submits();
-  out.arena_bytes = plan.bytes(Space::arena);
+  out.arena_bytes = plan.arena_bytes();
   for (const ParamRecord& p : params_) {
     out.param_bytes += 4 * p.shape.count();
     if (program.training && !p.frozen) out.gradient_bytes += 4 * p.shape.count();

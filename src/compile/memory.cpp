@@ -32,7 +32,8 @@ std::string needs(const schedule::Plan& plan) {
   for (int i = 0; i < ir::kSpaces; ++i) {
     const auto space = static_cast<Space>(i);
     if (space == Space::gradients && !training) continue;
-    const std::int64_t bytes = plan.bytes(space);
+    if (ir::is_arena(space) && space != Space::arena) continue;  // told together
+    const std::int64_t bytes = space == Space::arena ? plan.arena_bytes() : plan.bytes(space);
     all += bytes;
     if (bytes >= 1 << 16) parts.push_back(fmt::format("{} {}", word(space), in_mib(bytes)));
   }
@@ -44,7 +45,10 @@ std::string needs(const schedule::Plan& plan) {
 const char* word(Space space) {
   switch (space) {
     case Space::state: return "optimizer state";
-    case Space::arena: return "activations";
+    case Space::arena:
+    case Space::arena_1:
+    case Space::arena_2:
+    case Space::arena_3: return "activations";
     default: return ir::name(space);
   }
 }
@@ -58,20 +62,21 @@ std::vector<Tenant> tenants(const schedule::Layout& layout) {
 
 std::vector<Tenant> tenants(const schedule::Plan& plan) {
   const auto bytes_of = [&](ir::NodeId id) { return 4 * plan.graph[id].type.shape.count(); };
-  std::map<std::int64_t, ir::NodeId> most;
+  using Where = std::pair<Space, std::int64_t>;
+  std::map<Where, ir::NodeId> most;
   std::int64_t most_bytes = -1;
   for (std::size_t now = 0; now < plan.steps.size(); ++now) {
-    std::map<std::int64_t, ir::NodeId> alive;  // by place: a result may lie where its operand did
+    std::map<Where, ir::NodeId> alive;  // by place: a result may lie where its operand did
     for (std::size_t born = 0; born <= now; ++born)
       for (const schedule::Stored& stored : plan.steps[born].stored)
-        if (stored.place.space == Space::arena && stored.last_use >= static_cast<int>(now))
-          alive.insert_or_assign(stored.place.offset, stored.node);
+        if (ir::is_arena(stored.place.space) && stored.last_use >= static_cast<int>(now))
+          alive.insert_or_assign(Where{stored.place.space, stored.place.offset}, stored.node);
     std::int64_t bytes = 0;
-    for (const auto& [offset, node] : alive) bytes += bytes_of(node);
+    for (const auto& [where, node] : alive) bytes += bytes_of(node);
     if (bytes > most_bytes) most_bytes = bytes, most = std::move(alive);
   }
   std::vector<Tenant> out;
-  for (const auto& [offset, node] : most) out.push_back({what_is(plan.graph, node), bytes_of(node)});
+  for (const auto& [where, node] : most) out.push_back({what_is(plan.graph, node), bytes_of(node)});
   return out;
 }
 

@@ -32,7 +32,7 @@ runtime::Spaces Session::spaces(Program& program, Variant& variant) const {
   set(Space::state, state_buffer_);
   set(Space::inputs, program.input_buffer);
   set(Space::outputs, variant.outputs);
-  set(Space::arena, variant.arena);
+  for (int i = 0; i < ir::kArenas; ++i) set(ir::arena(i), variant.arenas[static_cast<std::size_t>(i)]);
   out.faults = program.faults.get();
   return out;
 }

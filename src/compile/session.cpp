@@ -144,13 +144,16 @@ void Session::initialise() {
 std::unique_ptr<Variant> Session::compile(const ir::Graph& graph, Program& program, bool captures,
                                           const std::vector<std::string>& without, Program::Kind kind) {
   auto variant = std::make_unique<Variant>();
-  variant->plan = schedule::plan(simplify(graph, captures, without), {param_layout_, state_layout_, program.inputs}, without);
+  variant->plan = schedule::plan(simplify(graph, captures, without), {param_layout_, state_layout_, program.inputs}, without,
+                                 device_->largest_buffer());
   variant->kernels = kernels::lower(variant->plan);
   const schedule::Plan& plan = variant->plan;
   const auto elements = [&](Space space) { return plan.elements[static_cast<std::size_t>(space)]; };
   // Before the kernels are made: that takes a while, and what does not fit need not wait for it.
   variant->outputs = allocate(Space::outputs, elements(Space::outputs), &plan, [&] { return tenants(plan.outputs); });
-  variant->arena = allocate(Space::arena, elements(Space::arena), &plan, [&] { return tenants(plan); });
+  for (int i = 0; i < ir::kArenas; ++i)
+    variant->arenas[static_cast<std::size_t>(i)] =
+        allocate(ir::arena(i), elements(ir::arena(i)), &plan, [&] { return tenants(plan); });
   variant->loaded = device_->load(variant->kernels, static_cast<int>(kind));
   if (!program.faults) program.faults = device_->allocate(runtime::kFaultElements, "bad ids");
   return variant;

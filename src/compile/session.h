@@ -24,7 +24,8 @@ struct Variant {
   schedule::Plan plan;
   std::vector<ir::Kernel> kernels;
   std::unique_ptr<runtime::Loaded> loaded;
-  std::unique_ptr<runtime::Buffer> outputs, arena;
+  std::unique_ptr<runtime::Buffer> outputs;
+  std::array<std::unique_ptr<runtime::Buffer>, ir::kArenas> arenas;
   std::weak_ptr<Outcome> latest;  // of the run that wrote `outputs`
 };
 

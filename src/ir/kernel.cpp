@@ -12,6 +12,9 @@ const char* name(Space space) {
     case Space::inputs: return "inputs";
     case Space::outputs: return "outputs";
     case Space::arena: return "arena";
+    case Space::arena_1: return "arena_1";
+    case Space::arena_2: return "arena_2";
+    case Space::arena_3: return "arena_3";
   }
   return "?";
 }

@@ -12,10 +12,14 @@
 
 namespace tensorgrad::ir {
 
-// The kinds of memory a program touches. All but `arena` outlive a run.
-enum class Space : std::uint8_t { parameters, gradients, state, inputs, outputs, arena };
-inline constexpr int kSpaces = 6;
+// The kinds of memory a program touches. All but the arenas outlive a run; there is more than one arena only where a
+// device cannot have all temporaries in one piece.
+enum class Space : std::uint8_t { parameters, gradients, state, inputs, outputs, arena, arena_1, arena_2, arena_3 };
+inline constexpr int kSpaces = 9;
+inline constexpr int kArenas = 4;
 const char* name(Space space);
+inline bool is_arena(Space space) { return space >= Space::arena; }
+inline Space arena(int i) { return static_cast<Space>(static_cast<int>(Space::arena) + i); }
 
 // Where a tensor starts: elements (four bytes each) from the start of its space.
 struct Place {

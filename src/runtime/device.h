@@ -63,6 +63,8 @@ class Device {
   virtual std::string name() const = 0;
   virtual int threads() const = 0;
 
+  // Elements that allocate() gives at most in one piece, if memory lasts.
+  virtual std::int64_t largest_buffer() const = 0;
   // Zeroed memory for that many elements of four bytes; `what` names it when it does not fit, in an
   // OutOfMemoryError.
   virtual std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) = 0;

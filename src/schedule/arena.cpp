@@ -10,18 +10,19 @@ namespace tensorgrad::schedule {
 namespace {
 
 // Each block, in the given order, goes into the lowest gap between those that live at the same time.
-Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_t>& order) {
+Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_t>& order, std::int64_t piece) {
   Packing out;
   out.offsets.assign(blocks.size(), 0);
   std::vector<std::size_t> placed;  // by offset
   for (const std::size_t i : order) {
     const std::int64_t size = aligned(blocks[i].elements);
+    const auto inside = [&](std::int64_t at) { return at % piece + size <= piece ? at : (at + piece - 1) / piece * piece; };
     std::int64_t offset = 0;
     for (const std::size_t other : placed) {
       const Block& b = blocks[other];
       if (b.born > blocks[i].dies || blocks[i].born > b.dies) continue;
       if (offset + size <= out.offsets[other]) break;
-      offset = std::max(offset, out.offsets[other] + aligned(b.elements));
+      offset = std::max(offset, inside(out.offsets[other] + aligned(b.elements)));
     }
     out.offsets[i] = offset;
     out.elements = std::max(out.elements, offset + size);
@@ -34,14 +35,14 @@ Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_
 
 }  // namespace
 
-Packing pack(const std::vector<Block>& blocks) {
+Packing pack(const std::vector<Block>& blocks, std::int64_t piece) {
   std::vector<std::size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  Packing best = first_fit(blocks, order);
+  Packing best = first_fit(blocks, order, piece);
   const auto try_by = [&](auto key) {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(blocks[a]) > key(blocks[b]); });
-    Packing other = first_fit(blocks, order);
+    Packing other = first_fit(blocks, order, piece);
     if (other.elements < best.elements) best = std::move(other);
   };
   try_by([](const Block& b) { return b.elements; });

@@ -30,8 +30,9 @@ std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 
 class Planner {
  public:
-  Planner(Graph graph, const Layouts& layouts, const std::vector<std::string>& without)
-      : parameters_(layouts.parameters), state_(layouts.state), inputs_(layouts.inputs), without_(without) {
+  Planner(Graph graph, const Layouts& layouts, const std::vector<std::string>& without, std::int64_t piece)
+      : parameters_(layouts.parameters), state_(layouts.state), inputs_(layouts.inputs), without_(without),
+        piece_(std::max(kAlignment, piece / kAlignment * kAlignment)) {
     plan_.graph = std::move(graph);
   }
 
@@ -189,14 +190,19 @@ class Planner {
     }
     if (!on("reuse"))
       for (Block& block : blocks) block.born = 0, block.dies = stage(end);
-    const Packing packing = pack(blocks);
-    for (const auto& [id, block] : offsets_wanted_)
-      plan_.places[at(id)] = Place{Space::arena, packing.offsets[static_cast<std::size_t>(block)]};
+    const Packing packing = pack(blocks, piece_);
+    for (const auto& [id, block] : offsets_wanted_) {
+      const std::int64_t offset = packing.offsets[static_cast<std::size_t>(block)];
+      const std::int64_t number = std::min<std::int64_t>(offset / piece_, ir::kArenas - 1);
+      const Place place{ir::arena(static_cast<int>(number)), offset - number * piece_};
+      plan_.places[at(id)] = place;
+      std::int64_t& elements = plan_.elements[static_cast<std::size_t>(place.space)];
+      elements = std::max(elements, place.offset + aligned(count(id)));
+    }
     for (Step& step : plan_.steps)
       for (Stored& stored : step.stored) {
         if (step.copied < 0) stored.place = *plan_.places[at(stored.node)];
       }
-    plan_.elements[static_cast<std::size_t>(Space::arena)] = packing.elements;
     plan_.most_alive = schedule::most_alive(blocks);
   }
 
@@ -248,6 +254,7 @@ class Planner {
   Layout& state_;
   Layout& inputs_;
   const std::vector<std::string>& without_;
+  const std::int64_t piece_;
   std::vector<int> last_read_;
   std::vector<bool> shared_;  // other steps of the same stage read it, too, when it is read last
   std::vector<std::pair<NodeId, int>> offsets_wanted_;  // temporaries, and the block each lies in
@@ -255,9 +262,15 @@ class Planner {
 
 }  // namespace
 
-Plan plan(const Graph& graph, const Layouts& layouts, const std::vector<std::string>& without) {
+std::int64_t Plan::arena_bytes() const {
+  std::int64_t out = 0;
+  for (int i = 0; i < ir::kArenas; ++i) out += bytes(ir::arena(i));
+  return out;
+}
+
+Plan plan(const Graph& graph, const Layouts& layouts, const std::vector<std::string>& without, std::int64_t piece) {
   // What a kernel can be: no composites, results in memory of their own.
-  return Planner(passes::materialise(passes::expand(graph)), layouts, without).run();
+  return Planner(passes::materialise(passes::expand(graph)), layouts, without, piece).run();
 }
 
 }  // namespace tensorgrad::schedule

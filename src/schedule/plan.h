@@ -10,6 +10,7 @@
 
 #include "ir/graph.h"
 #include "ir/kernel.h"
+#include "schedule/arena.h"
 #include "schedule/fuse.h"
 #include "schedule/layout.h"
 
@@ -45,6 +46,7 @@ struct Plan {
   std::int64_t most_alive = 0;                   // elements of the arena that live at once
 
   std::int64_t bytes(ir::Space space) const { return 4 * elements[static_cast<std::size_t>(space)]; }
+  std::int64_t arena_bytes() const;  // of all arenas
   std::string text() const;
 };
 
@@ -56,7 +58,9 @@ struct Layouts {
   Layout& inputs;
 };
 
-// `without`: names of switches() to leave out.
-Plan plan(const ir::Graph& graph, const Layouts& layouts, const std::vector<std::string>& without = {});
+// `without`: names of switches() to leave out. `piece`: elements that the device can have in one piece of memory; where
+// temporaries need more, they are spread over several arenas.
+Plan plan(const ir::Graph& graph, const Layouts& layouts, const std::vector<std::string>& without = {},
+          std::int64_t piece = kOnePiece);
 
 }  // namespace tensorgrad::schedule

@@ -39,7 +39,7 @@ std::string Plan::text() const {
   for (const Step& step : steps) operations += step.operations, read += step.bytes_read, written += step.bytes_written;
   std::string out = fmt::format("plan: {} kernels, {}, {} read, {} written\n", steps.size(), scaled(operations, "flop"),
                                 scaled(read, "B"), scaled(written, "B"));
-  out += fmt::format("arena: {} bytes; {} bytes live at once at most\n", bytes(Space::arena), 4 * most_alive);
+  out += fmt::format("arena: {} bytes; {} bytes live at once at most\n", arena_bytes(), 4 * most_alive);
   for (const Space space : {Space::parameters, Space::gradients, Space::state, Space::inputs, Space::outputs})
     if (bytes(space)) out += fmt::format("{}: {} bytes\n", ir::name(space), bytes(space));
   out += "\nA line is a kernel: number, kind, rows x elements of its space (matmul: of its product), arithmetic, bytes\n"

@@ -38,7 +38,7 @@ TEST(WithoutNames, AreChecked) {
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.err,
             "tg: --without: there is no pass 'magic': the passes are expand, fold, algebra, views, cse, dce, fuse, inline, "
-            "merge, side_by_side, ride, in_place, reuse\n  hint: tg show --help\n");
+            "merge, side_by_side, ride, overlap, in_place, reuse\n  hint: tg show --help\n");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "ops/table.h"
 #include "runtime/device.h"
-#include "tests/support/eval_graph.h"
+#include "checks/eval_graph.h"
 #include "tests/support/gpu_test.h"
 
 namespace tensorgrad {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "tensorgrad/error.h"
+
 namespace tensorgrad::wgsl {
 
 namespace {
@@ -98,6 +100,10 @@ std::string why_not(std::span<const Piece> pieces, const Target& target) {
 }
 
 Shader link(std::span<const Piece> pieces, const Target& target) {
+  const Memories memories = all_memory(pieces);
+  if (static_cast<std::int64_t>(memories.size()) > target.bindings)
+    throw DeviceError(fmt::format("webgpu: a kernel needs {} buffers at once, and the device allows {}: {}", memories.size(),
+                                  target.bindings, pieces[0].name));
   Shader out;
   std::int64_t groups = 0;
   for (const Piece& piece : pieces) {
@@ -112,7 +118,7 @@ Shader link(std::span<const Piece> pieces, const Target& target) {
   std::string text;
   for (const Piece& piece : pieces) text += fmt::format("// {}\n", piece.name);
   const bool quads = pieces[0].quads;
-  for (const auto& [region, memory] : all_memory(pieces)) {
+  for (const auto& [region, memory] : memories) {
     const char* one = memory.dtypes.size() > 1 ? "u32" : *memory.dtypes.begin() == DType::f32 ? "f32" : "i32";
     std::string element = quads ? fmt::format("vec4<{}>", one) : one;
     if (region == Region::faults) element = memory.writable ? "atomic<i32>" : one;

@@ -111,7 +111,11 @@ class Packer {
   }
 
   // Whether a later stage would not mind: temporaries are always in somebody's way.
-  bool may_wait(const Item& item) { return !alone(*item.kernel)[item.piece].memory.contains(Region::arena); }
+  bool may_wait(const Item& item) {
+    return std::ranges::none_of(alone(*item.kernel)[item.piece].memory, [](const auto& entry) {
+      return static_cast<int>(entry.first) < ir::kSpaces && ir::is_arena(static_cast<ir::Space>(entry.first));
+    });
+  }
 
   // Whether the kernel touches what the item writes, or writes what it reads.
   bool meets(const Item& item, const Kernel& kernel) const {

@@ -22,7 +22,7 @@ struct Target {
 
 // Memory that a shader binds. The spaces of a kernel come first; then what only devices know:
 // `scratch` passes partial results from one shader of a kernel to the next, `faults` notes bad ids.
-enum class Region : std::uint8_t { parameters, gradients, state, inputs, outputs, arena, scratch, faults };
+enum class Region : std::uint8_t { parameters, gradients, state, inputs, outputs, arena, arena_1, arena_2, arena_3, scratch, faults };
 inline constexpr int kRegions = ir::kSpaces + 2;
 const char* name(Region region);
 

@@ -7,6 +7,7 @@
 
 #include "codegen/wgsl/shader.h"
 #include "runtime/webgpu/gpu.h"
+#include "runtime/webgpu/tuner.h"
 #include "support/fail.h"
 
 namespace tensorgrad::runtime {
@@ -17,6 +18,9 @@ using wgsl::Region;
 
 // Runs are handed over together while the device has work: a submit costs as much as twenty dispatches.
 constexpr std::int64_t kDispatchesTogether = 256;
+// Elements behind those that were asked for, to the next quad and one more: shaders may see memory as quads, the place of an
+// empty tensor may be the end, and where nothing may be read, its first element is.
+constexpr std::int64_t kBehind = 4;
 
 class GpuBuffer : public Buffer {
  public:
@@ -77,7 +81,8 @@ class GpuPending : public Pending {
 
 class WebGpuDevice : public Device {
  public:
-  WebGpuDevice(std::unique_ptr<webgpu::Gpu> gpu, std::string name) : name_(std::move(name)), gpu_(std::move(gpu)) {}
+  WebGpuDevice(std::unique_ptr<webgpu::Gpu> gpu, std::string name, webgpu::Tuning tuning)
+      : name_(std::move(name)), gpu_(std::move(gpu)), tuner_(*gpu_, tuning) {}
 
   std::string name() const override { return name_; }
   webgpu::Gpu& gpu() { return *gpu_; }
@@ -88,11 +93,14 @@ class WebGpuDevice : public Device {
   int threads() const override { return 0; }
   bool immediate() const override { return false; }
 
+  std::int64_t largest_buffer() const override {
+    const webgpu::Limits& limits = gpu_->limits();
+    return static_cast<std::int64_t>(std::min(limits.buffer_bytes, limits.binding_bytes) / 4) - kBehind;
+  }
+
   std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
     std::lock_guard lock(*mutex_);
-    // Shaders may see memory as quads. One more: the place of an empty tensor may be the end, and where nothing may be
-    // read, its first element is.
-    const std::int64_t rounded = (elements + 3) / 4 * 4 + 4;
+    const std::int64_t rounded = (elements + 3) / 4 * 4 + kBehind;
     gpu_->check_binding(4 * static_cast<std::uint64_t>(rounded), what);
     return std::make_unique<GpuBuffer>(gpu_->buffer(4 * static_cast<std::uint64_t>(rounded), what), ++buffers_);
   }
@@ -115,7 +123,9 @@ class WebGpuDevice : public Device {
 
   std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag) override {
     std::lock_guard lock(*mutex_);
-    auto out = std::make_unique<GpuLoaded>(kernels, tag);
+    std::vector<ir::Kernel> tuned = kernels;
+    tuner_.choose(tuned, target(0));
+    auto out = std::make_unique<GpuLoaded>(std::move(tuned), tag);
     std::vector<Dispatch> list;
     for (wgsl::Shader& shader : wgsl::emit(out->kernels, target(tag), checks_ids(*out)))
       list.push_back({.shader = std::move(shader), .pipeline = nullptr, .buffers = nullptr});
@@ -173,6 +183,7 @@ class WebGpuDevice : public Device {
     return {.invocations = std::min<std::int64_t>(256, limits.workgroup_invocations),
             .workgroup_bytes = limits.workgroup_bytes,
             .workgroups = limits.workgroups,
+            .bindings = limits.storage_buffers,
             .tag = tag};
   }
 
@@ -242,6 +253,7 @@ class WebGpuDevice : public Device {
   std::string name_;
   std::shared_ptr<std::recursive_mutex> mutex_ = std::make_shared<std::recursive_mutex>();
   std::unique_ptr<webgpu::Gpu> gpu_;
+  webgpu::Tuner tuner_;
   bool profiling_ = false;
   std::int64_t recorded_ = 0;  // dispatches since the last submit
   std::uint64_t buffers_ = 0;  // made so far
@@ -256,11 +268,15 @@ std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name
   // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a matrix product.
   webgpu::GpuOptions options;
   options.enable = {"disable_robustness"};
-  return make_webgpu_device(webgpu::Gpu::open(adapter, options), std::move(name));
+  std::unique_ptr<webgpu::Gpu> gpu = webgpu::Gpu::open(adapter, options);
+  const webgpu::Tuning tuning = webgpu::tuning_for(gpu->info());
+  return std::make_shared<WebGpuDevice>(std::move(gpu), std::move(name), tuning);
 }
 
 std::shared_ptr<Device> make_webgpu_device(std::unique_ptr<webgpu::Gpu> gpu, std::string name) {
-  return std::make_shared<WebGpuDevice>(std::move(gpu), std::move(name));
+  // Its owner may be waiting for it: nothing is measured.
+  const bool off = webgpu::tuning_for(gpu->info()) == webgpu::Tuning::off;
+  return std::make_shared<WebGpuDevice>(std::move(gpu), std::move(name), off ? webgpu::Tuning::off : webgpu::Tuning::remember);
 }
 
 }  // namespace tensorgrad::runtime

@@ -3,6 +3,8 @@
 @group(0) @binding(0) var<storage, read> inputs: array<f32>;
 @group(0) @binding(1) var<storage, read_write> outputs: array<i32>;
 
+var<workgroup> places: array<i32, 64>;
+var<workgroup> values: array<f32, 64>;
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 fn better(a: f32, i: i32, b: f32, j: i32) -> bool {
   if (i < 0) { return false; }
@@ -10,8 +12,6 @@ fn better(a: f32, i: i32, b: f32, j: i32) -> bool {
   if (is_nan(a) || is_nan(b)) { return is_nan(a) && (!is_nan(b) || i < j); }
   return a > b || (a == b && i < j);
 }
-var<workgroup> values: array<f32, 64>;
-var<workgroup> places: array<i32, 64>;
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let group = group_id.x;

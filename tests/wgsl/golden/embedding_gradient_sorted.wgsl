@@ -4,8 +4,8 @@
 @group(0) @binding(1) var<storage, read_write> scratch: array<i32>;
 @group(0) @binding(2) var<storage, read_write> faults: array<atomic<i32>>;
 
-var<workgroup> smaller: array<u32, 256>;
 var<workgroup> own: array<u32, 256>;
+var<workgroup> smaller: array<u32, 256>;
 fn note_fault(node: i32, id: i32) {
   if (atomicCompareExchangeWeak(&faults[0], 0, node).exchanged) { atomicStore(&faults[1], id); }
 }

@@ -4,8 +4,8 @@
 @group(0) @binding(1) var<storage, read_write> outputs: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> scratch: array<vec4<u32>>;
 
-var<workgroup> shared_f0: array<f32, 256>;
 var<workgroup> joined_f0: array<f32, 16>;
+var<workgroup> shared_f0: array<f32, 256>;
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let group = group_id.x;
@@ -44,8 +44,8 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
 @group(0) @binding(1) var<storage, read_write> outputs: array<f32>;
 @group(0) @binding(2) var<storage, read> scratch: array<u32>;
 
-var<workgroup> shared_f0: array<f32, 256>;
 var<workgroup> joined_f0: array<f32, 16>;
+var<workgroup> shared_f0: array<f32, 256>;
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let group = group_id.x;

@@ -4,8 +4,8 @@
 @group(0) @binding(1) var<storage, read> inputs: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> outputs: array<vec4<f32>>;
 
-var<workgroup> tile_a: array<vec4<f32>, 512>;  // [k, row / 4]
-var<workgroup> tile_b: array<vec4<f32>, 512>;  // [k, column / 4]
+var<workgroup> tile_a: array<vec4<f32>, 512>;
+var<workgroup> tile_b: array<vec4<f32>, 512>;
 fn left(batch: u32, row: u32, column: u32) -> f32 {
   let i_0 = row * 40u + column;
   let v_1 = inputs[(i_0) >> 2u][(i_0) & 3u];

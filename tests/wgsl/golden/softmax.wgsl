@@ -3,10 +3,10 @@
 @group(0) @binding(0) var<storage, read> inputs: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> outputs: array<vec4<f32>>;
 
-fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
-fn maximum(a: f32, b: f32) -> f32 { if (is_nan(a)) { return a; } if (is_nan(b)) { return b; } return max(a, b); }
 var<workgroup> shared_f0: array<f32, 64>;
 var<workgroup> shared_f1: array<f32, 64>;
+fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+fn maximum(a: f32, b: f32) -> f32 { if (is_nan(a)) { return a; } if (is_nan(b)) { return b; } return max(a, b); }
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
   let group = group_id.x;

@@ -1,0 +1,90 @@
+#include "runtime/webgpu/choices.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace tensorgrad::webgpu {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFormat = "tensorgrad choices";
+constexpr int kVersion = 1;
+
+std::string from_environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+}  // namespace
+
+Choices::Choices(std::filesystem::path file) : file_(std::move(file)), known_(read(file_)) {}
+
+std::filesystem::path Choices::default_file() {
+  std::filesystem::path folder = from_environment("TENSORGRAD_CACHE");
+  if (folder.empty())
+    if (const std::string cache = from_environment("XDG_CACHE_HOME"); !cache.empty()) folder = std::filesystem::path(cache) / "tensorgrad";
+  if (folder.empty())
+    if (const std::string home = from_environment("HOME"); !home.empty()) folder = std::filesystem::path(home) / ".cache" / "tensorgrad";
+  return folder.empty() ? folder : folder / "choices.json";
+}
+
+std::optional<std::string> Choices::find(const std::string& adapter, const std::string& key) const {
+  const auto on = known_.find(adapter);
+  if (on == known_.end()) return {};
+  const auto found = on->second.find(key);
+  if (found == on->second.end()) return {};
+  return found->second.value;
+}
+
+void Choices::add(const std::string& adapter, const std::string& key, const std::string& choice, const std::string& about) {
+  known_[adapter][key] = added_[adapter][key] = {choice, about};
+}
+
+void Choices::save() {
+  if (added_.empty() || file_.empty()) return;
+  Table all = read(file_);
+  for (auto& [adapter, table] : added_)
+    for (auto& [key, choice] : table) all[adapter][key] = std::move(choice);
+  added_.clear();
+  write(file_, all);
+}
+
+Choices::Table Choices::read(const std::filesystem::path& file) {
+  Table out;
+  std::ifstream in(file, std::ios::binary);
+  const Json root = in ? Json::parse(in, nullptr, /*allow_exceptions=*/false) : Json();
+  try {
+    if (root.at("format") != kFormat || root.at("version") != kVersion) return {};
+    for (const auto& [adapter, table] : root.at("adapters").items())
+      for (const auto& [key, choice] : table.items()) out[adapter][key] = {choice.at("tiles"), choice.at("kernel")};
+  } catch (const Json::exception&) {  // no file, or none of ours
+    return {};
+  }
+  return out;
+}
+
+// Under another name first: a reader sees the old file or the new one. What cannot be written is measured again.
+void Choices::write(const std::filesystem::path& file, const Table& table) {
+  Json adapters = Json::object();
+  for (const auto& [adapter, choices] : table)
+    for (const auto& [key, choice] : choices) adapters[adapter][key] = {{"tiles", choice.value}, {"kernel", choice.about}};
+  const Json root = {{"format", kFormat}, {"version", kVersion}, {"adapters", adapters}};
+  std::error_code failed;
+  std::filesystem::create_directories(file.parent_path(), failed);
+  std::filesystem::path half = file;
+  half += "." + std::to_string(getpid());
+  {
+    std::ofstream out(half, std::ios::binary);
+    out << root.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
+    if (!out.flush()) failed = std::make_error_code(std::errc::io_error);
+  }
+  if (!failed) std::filesystem::rename(half, file, failed);
+  if (failed) std::filesystem::remove(half, failed);
+}
+
+}  // namespace tensorgrad::webgpu

@@ -1,0 +1,165 @@
+#include "runtime/webgpu/tuner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+
+#include "kernels/tiles.h"
+#include "support/fail.h"
+#include "support/sha256.h"
+
+namespace tensorgrad::webgpu {
+
+namespace {
+
+using ir::Kernel;
+
+constexpr std::int64_t kWorthwhile = std::int64_t{1} << 24;  // operations
+constexpr double kClearly = 0.97;     // of the time of the choice by shape; less is noise
+constexpr double kTrial = 1000;       // microseconds that a trial should last
+constexpr int kTrials = 3;
+
+std::int64_t operations(const Kernel& kernel) {
+  std::int64_t out = 0;
+  for (const ir::MatmulPart& part : kernel.parts) out += 2 * kernel.batches * kernel.M * kernel.K * part.N;
+  return out;
+}
+
+// Elements from the place of a load to the last that it reads.
+std::int64_t extent(const ir::IndexMap& map) {
+  std::int64_t last = map.layers()[0].address.offset;
+  for (int axis = 0; axis < map.shape().rank(); ++axis)
+    last += std::max<std::int64_t>(0, map.stride(axis)) * std::max<std::int64_t>(0, map.shape()[axis] - 1);
+  return last + 1;
+}
+
+std::string digest(const std::vector<wgsl::Shader>& shaders) {
+  Sha256 sha;
+  for (const wgsl::Shader& shader : shaders) sha.update(std::as_bytes(std::span(shader.wgsl)));
+  return sha.finish().substr(0, 16);
+}
+
+}  // namespace
+
+Tuning tuning_for(const AdapterInfo& adapter) {
+  const char* named = std::getenv("TENSORGRAD_TUNE");
+  const std::string text = named ? named : "";
+  if (!text.empty() && text != "on" && text != "off") user_error("TENSORGRAD_TUNE: '{}' is neither 'on' nor 'off'", text);
+  if (text == "off") return Tuning::off;
+  return text == "on" || !adapter.software ? Tuning::measure : Tuning::off;
+}
+
+bool compact(Kernel& kernel, Elements& elements) {
+  std::map<std::pair<ir::Space, std::int64_t>, std::int64_t> extents;
+  const auto note = [&](const ir::Place& place, std::int64_t count) {
+    auto& known = extents[{place.space, place.offset}];
+    known = std::max(known, count);
+  };
+  for (const ir::Load& load : kernel.loads) {
+    if (load.source != ir::Load::Source::memory) continue;
+    if (!load.map.is_strided()) return false;
+    note(load.place, extent(load.map));
+  }
+  for (const ir::MatmulPart& part : kernel.parts) {
+    for (const ir::Store& store : part.stores) note(store.place, kernel.batches * kernel.M * part.N);
+    if (part.sums_columns) note(part.column_sums.place, kernel.batches * part.N);
+  }
+  elements.fill(0);
+  std::map<std::pair<ir::Space, std::int64_t>, std::int64_t> moved;
+  for (const auto& [place, count] : extents) {
+    std::int64_t& end = elements[static_cast<std::size_t>(place.first)];
+    moved[place] = end;
+    end += (count + 63) / 64 * 64;
+  }
+  const auto move = [&](ir::Place& place) { place.offset = moved.at({place.space, place.offset}); };
+  for (ir::Load& load : kernel.loads)
+    if (load.source == ir::Load::Source::memory) move(load.place);
+  for (ir::MatmulPart& part : kernel.parts) {
+    for (ir::Store& store : part.stores) move(store.place);
+    if (part.sums_columns) move(part.column_sums.place);
+  }
+  return true;
+}
+
+Tuner::Tuner(Gpu& gpu, Tuning tuning, Choices choices)
+    : gpu_(gpu), tuning_(tuning), adapter_(gpu.info().name + " / " + gpu.info().driver), choices_(std::move(choices)) {}
+
+void Tuner::choose(std::vector<Kernel>& kernels, const wgsl::Target& target) {
+  if (tuning_ == Tuning::off) return;
+  for (Kernel& kernel : kernels) {
+    if (kernel.kind != Kernel::Kind::matmul || operations(kernel) < kWorthwhile || kernels::alternatives(kernel).size() < 2) continue;
+    Kernel alone = kernel;
+    Elements elements{};
+    if (!compact(alone, elements)) continue;
+    const std::vector<wgsl::Shader> by_shape = wgsl::emit({&alone, 1}, target, wgsl::checks_ids(alone));
+    const std::string key = digest(by_shape);
+    auto choice = choices_.find(adapter_, key);
+    if (!choice && tuning_ == Tuning::measure) {
+      try {
+        choice = fastest(alone, elements, target);
+      } catch (const OutOfMemoryError&) {  // no room for trials
+        continue;
+      }
+      choices_.add(adapter_, key, *choice, by_shape[0].name);
+    }
+    kernel.tiles = choice.value_or("");
+  }
+  choices_.save();
+}
+
+std::string Tuner::fastest(const Kernel& kernel, const Elements& elements, const wgsl::Target& target) {
+  ++measured_;
+  std::string best;
+  double shortest = 0;
+  for (const kernels::MatmulTiles& tiles : kernels::alternatives(kernel)) {
+    Kernel trial = kernel;
+    trial.tiles = tiles.name();
+    const double time = microseconds(trial, elements, target);
+    if (best.empty() || time < kClearly * shortest) best = trial.tiles, shortest = time;
+  }
+  return best;
+}
+
+double Tuner::microseconds(const Kernel& kernel, const Elements& elements, const wgsl::Target& target) {
+  const std::vector<wgsl::Shader> shaders = wgsl::emit({&kernel, 1}, target, wgsl::checks_ids(kernel));
+  std::array<std::shared_ptr<Buffer>, wgsl::kRegions> memory;
+  struct Run {
+    std::shared_ptr<const Pipeline> pipeline;
+    std::shared_ptr<const BindGroup> buffers;
+    std::array<std::uint32_t, 3> workgroups;
+  };
+  std::vector<Run> runs;
+  for (const wgsl::Shader& shader : shaders) {
+    PipelineSpec spec{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
+    std::vector<Binding> bindings;
+    for (const wgsl::Binding& b : shader.bindings) {
+      spec.accesses.push_back(b.writable ? Access::write : Access::read);
+      const auto region = static_cast<std::size_t>(b.region);
+      const std::int64_t count = b.region == wgsl::Region::scratch  ? shader.scratch_elements
+                                 : b.region == wgsl::Region::faults ? 4
+                                                                    : elements[region];
+      if (!memory[region]) memory[region] = gpu_.buffer(4 * static_cast<std::uint64_t>((count + 7) / 4 * 4), "trials of a product");
+      bindings.push_back({memory[region].get()});
+    }
+    auto pipeline = gpu_.pipeline(spec);
+    auto buffers = gpu_.bind(*pipeline, bindings);
+    runs.push_back({std::move(pipeline), std::move(buffers), shader.workgroups});
+  }
+  const auto time = [&](int repeats) {
+    gpu_.wait();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < repeats; ++i)
+      for (const Run& run : runs) gpu_.dispatch(*run.pipeline, *run.buffers, run.workgroups[0], run.workgroups[1], run.workgroups[2]);
+    gpu_.submit();
+    gpu_.wait();
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / repeats;
+  };
+  time(1);  // clocks rise, caches fill
+  const int repeats = static_cast<int>(std::clamp(kTrial / time(1), 1.0, 50.0));
+  double best = time(repeats);
+  for (int i = 1; i < kTrials; ++i) best = std::min(best, time(repeats));
+  return best;
+}
+
+}  // namespace tensorgrad::webgpu

@@ -1,0 +1,51 @@
+// Which of the tiles that give a product the same bits is fastest on this adapter: measured once, remembered in a file.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/wgsl/shader.h"
+#include "ir/kernel.h"
+#include "runtime/webgpu/choices.h"
+#include "runtime/webgpu/gpu.h"
+
+namespace tensorgrad::webgpu {
+
+enum class Tuning {
+  off,       // tiles by shape alone
+  remember,  // what the file says, nothing is measured
+  measure,
+};
+
+// TENSORGRAD_TUNE says "on" or "off"; without it, hardware is measured and software is not worth it.
+Tuning tuning_for(const AdapterInfo& adapter);
+
+using Elements = std::array<std::int64_t, ir::kSpaces>;  // of each space
+
+class Tuner {
+ public:
+  Tuner(Gpu& gpu, Tuning tuning, Choices choices = Choices(Choices::default_file()));
+
+  // Sets Kernel::tiles of the products that have a choice.
+  void choose(std::vector<ir::Kernel>& kernels, const wgsl::Target& target);
+
+  std::int64_t measured() const { return measured_; }  // products so far
+
+ private:
+  std::string fastest(const ir::Kernel& kernel, const Elements& elements, const wgsl::Target& target);
+  double microseconds(const ir::Kernel& kernel, const Elements& elements, const wgsl::Target& target);
+
+  Gpu& gpu_;
+  Tuning tuning_;
+  std::string adapter_;
+  Choices choices_;
+  std::int64_t measured_ = 0;
+};
+
+// The kernel with its tensors side by side from the start of each space, and how many elements of each it needs then:
+// the same product of another model or another layer is the same text. False when a tensor's extent is not plain to see.
+bool compact(ir::Kernel& kernel, Elements& elements);
+
+}  // namespace tensorgrad::webgpu
