@@ -9,6 +9,7 @@
 
 #include "ir/graph.h"
 #include "reference/interpret.h"
+#include "schedule/arena.h"
 #include "schedule/layout.h"
 
 namespace tensorgrad::runtime {
@@ -23,7 +24,7 @@ struct EvalOptions {
   bool simplify = false;             // the passes of stage `simplify` first
   std::vector<std::string> without;  // passes and parts of the scheduler to leave out
   bool guards = false;  // every tensor gets memory of its own, with poison on both sides of it
-  std::int64_t piece = std::int64_t{1} << 60;  // elements of temporaries in one arena, at most
+  std::int64_t piece = schedule::kOnePiece;  // elements of temporaries in one arena, at most
   // Where parameters lie; needed when the graph also sees them as one flat tensor. Null: anywhere.
   const schedule::Layout* parameters = nullptr;
 };

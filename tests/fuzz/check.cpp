@@ -7,6 +7,7 @@
 #include <map>
 
 #include "passes/pipeline.h"
+#include "schedule/arena.h"
 #include "schedule/fuse.h"
 #include "tests/fuzz/expect.h"
 
@@ -28,6 +29,9 @@ Configuration with_all(int threads, bool guards = false) {
           {.threads = threads, .simplify = true, .guards = guards}};
 }
 
+// Temporaries lie in several arenas.
+Configuration in_pieces() { return {"in pieces", {.threads = 1, .simplify = true, .piece = 128}}; }
+
 Configuration without(const std::vector<std::string>& names, int threads = 1) {
   return {fmt::format("without {}", fmt::join(names, " ")),
           {.threads = threads, .simplify = true, .without = names}};
@@ -44,14 +48,14 @@ Configuration random_subset(Random random) {
 Configuration on(const std::string& device, Configuration configuration) {
   eval::EvalOptions& options = configuration.options;
   options.device = device;
-  const std::string what = options.guards ? ", guards" : options.without.empty() ? "" : " " + configuration.name;
+  const std::string what = options.guards ? ", guards" : options.piece < schedule::kOnePiece ? ", in pieces" : options.without.empty() ? "" : " " + configuration.name;
   return {device + what, options};
 }
 
 }  // namespace
 
 std::vector<Configuration> all_configurations(const std::string& device) {
-  std::vector<Configuration> all{with_all(1), with_all(2), with_all(3), with_all(2, true), without(parts())};
+  std::vector<Configuration> all{with_all(1), with_all(2), with_all(3), with_all(2, true), in_pieces(), without(parts())};
   for (const std::string& part : parts()) all.push_back(without({part}));
   if (device == "cpu") return all;
   all.erase(all.begin() + 2);  // with one repetition

@@ -40,6 +40,22 @@ TEST(Arena, TriesMoreThanTheOrderOfBirth) {
   EXPECT_EQ(packing.elements, most_alive(blocks));
 }
 
+// No block across a multiple of 128, and no more memory than that takes.
+TEST(Arena, InPieces) {
+  const std::vector<Block> blocks{{64, 0, 1}, {128, 0, 1}, {64, 1, 2}, {64, 2, 3}, {128, 3, 3}};
+  const Packing packing = pack(blocks, 128);
+  expect_valid(blocks, packing);
+  for (std::size_t i = 0; i < blocks.size(); ++i) EXPECT_LE(packing.offsets[i] % 128 + blocks[i].elements, 128) << i;
+  EXPECT_EQ(packing.elements, 256);
+}
+
+TEST(Arena, ABlockLongerThanAPieceStartsOne) {
+  const std::vector<Block> blocks{{64, 0, 9}, {320, 0, 9}, {64, 0, 9}};
+  const Packing packing = pack(blocks, 128);
+  expect_valid(blocks, packing);
+  EXPECT_EQ(packing.offsets[1] % 128, 0);
+}
+
 TEST(Arena, NothingNeedsNothing) {
   EXPECT_EQ(pack({}).elements, 0);
   EXPECT_EQ(most_alive({}), 0);
@@ -58,6 +74,10 @@ TEST(Arena, RandomLivesNeverOverlapAndStayNearTheBound) {
     const Packing packing = pack(blocks);
     expect_valid(blocks, packing);
     EXPECT_GE(packing.elements, most_alive(blocks));
+    const Packing pieces = pack(blocks, 1024);
+    expect_valid(blocks, pieces);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      EXPECT_EQ(pieces.offsets[i] / 1024, (pieces.offsets[i] + blocks[i].elements - 1) / 1024) << i;
     EXPECT_LE(packing.elements, 3 * most_alive(blocks) / 2);
   }
 }

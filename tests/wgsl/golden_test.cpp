@@ -110,6 +110,16 @@ const Golden kGolden[] = {
   %2 = segment_sum(%0, %1) {rows=2000}
   output "y" = %2
 )"},
+    {"shared_by_two", R"(
+  %0 = input {name="x", dtype=f32, shape=[64,16]}
+  %1 = input {name="ids", dtype=i32, shape=[40]}
+  %2 = softmax(%0) {axis=1}
+  %3 = exp(%0)
+  %4 = permute(%3) {order=[1,0]}
+  %5 = reduce_max(%4) {axes=[1]}
+  output "a" = %2
+  output "b" = %5
+)"},
     {"argmax", R"(
   %0 = input {name="x", dtype=f32, shape=[5,11]}
   %1 = argmax(%0) {axis=1}
@@ -129,9 +139,8 @@ std::string shaders_of(const std::string& body) {
     if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
   const schedule::Plan plan = schedule::plan(passes::simplify(graph), {parameters, state, inputs});
   std::string out;
-  for (const ir::Kernel& kernel : kernels::lower(plan))
-    for (const wgsl::Shader& shader : wgsl::emit({&kernel, 1}, {}, true))
-      out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
+  for (const wgsl::Shader& shader : wgsl::emit(kernels::lower(plan), {}, true))
+    out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
   return out;
 }
 

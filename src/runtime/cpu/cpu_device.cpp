@@ -72,7 +72,7 @@ class CpuDevice : public Device {
   std::string name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
 
-  std::int64_t largest_buffer() const override { return std::int64_t{1} << 60; }
+  std::int64_t largest_buffer() const override { return std::numeric_limits<std::int64_t>::max() / 4; }
   std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
     return std::make_unique<CpuBuffer>(elements, what);
   }

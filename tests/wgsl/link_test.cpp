@@ -1,0 +1,138 @@
+// Several kernels in one shader.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "codegen/wgsl/shader.h"
+#include "kernels/lower.h"
+#include "ops/table.h"
+#include "schedule/plan.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad {
+namespace {
+
+std::vector<ir::Kernel> kernels_of(const std::string& body, const std::vector<std::string>& without = {}) {
+  const ir::Graph graph = ir::parse("graph {" + body + "}\n", ops::find_primitive);
+  schedule::Layout parameters, state, inputs;
+  for (const ir::Node& node : graph.nodes)
+    if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
+  return kernels::lower(schedule::plan(graph, {parameters, state, inputs}, without));
+}
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t out = 0;
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++out;
+  return out;
+}
+
+// Two gradients of one layer, and what becomes of one of them.
+constexpr const char* kTwo = R"(
+  %0 = input {name="x", dtype=f32, shape=[64,48]}
+  %1 = input {name="w", dtype=f32, shape=[48,80]}
+  %2 = input {name="dy", dtype=f32, shape=[64,80]}
+  %3 = permute(%1) {order=[1,0]}
+  %4 = matmul(%2, %3)
+  %5 = permute(%0) {order=[1,0]}
+  %6 = matmul(%5, %2)
+  output "dx" = %4
+  output "dw" = %6
+)";
+
+TEST(Link, KernelsOfAStageShareAShader) {
+  const auto kernels = kernels_of(kTwo);
+  ASSERT_EQ(kernels.size(), 2u);
+  const auto apart0 = wgsl::emit({&kernels[0], 1}, {}, false), apart1 = wgsl::emit({&kernels[1], 1}, {}, false);
+  const auto shaders = wgsl::emit(kernels, {}, false);
+  ASSERT_EQ(shaders.size(), 1u);
+  EXPECT_EQ(shaders[0].name, apart0[0].name + " + " + apart1[0].name);
+  EXPECT_EQ(shaders[0].workgroups[0], apart0[0].workgroups[0] + apart1[0].workgroups[0]);
+  const std::string& text = shaders[0].wgsl;
+  EXPECT_EQ(count(text, "fn left("), 1u) << text;
+  EXPECT_EQ(count(text, "fn left_in_1("), 1u) << text;
+  EXPECT_EQ(count(text, "var<workgroup> tile_a:"), 1u) << text;  // no workgroup is in both
+  EXPECT_EQ(count(text, "fn piece_"), 2u) << text;
+}
+
+TEST(Link, NotWhereWorkgroupMemoryOrBindingsDoNotSuffice) {
+  // Other workgroup memory: a row reduction beside columns.
+  const auto kernels = kernels_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[600,128]}
+  %1 = reduce_sum(%0) {axes=[0]}
+  %2 = softmax(%0) {axis=1}
+  output "a" = %1
+  output "b" = %2
+)");
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(wgsl::emit(kernels, {}, false).size(), 1u);
+  EXPECT_EQ(wgsl::emit(kernels, {.workgroup_bytes = 4300}, false).size(), 2u);
+}
+
+// A product in parts, beside the start of a chain: its parts are joined beside the end of the chain.
+TEST(Link, TheSecondShaderOfAKernelRunsWithTheNextStage) {
+  const auto kernels = kernels_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[4096,64]}
+  %1 = permute(%0) {order=[1,0]}
+  %2 = matmul(%1, %0)
+  %3 = input {name="y", dtype=f32, shape=[64,32]}
+  %4 = exp(%3)
+  %5 = input {name="z", dtype=f32, shape=[32,16]}
+  %6 = matmul(%4, %5)
+  output "g" = %2
+  output "p" = %6
+)", {"inline"});
+  ASSERT_EQ(kernels.size(), 3u);
+  const auto shaders = wgsl::emit(kernels, {}, false);
+  ASSERT_EQ(shaders.size(), 2u);
+  EXPECT_NE(shaders[0].name.find("(parts)"), std::string::npos) << shaders[0].name;
+  EXPECT_NE(shaders[0].name.find("exp"), std::string::npos) << shaders[0].name;
+  EXPECT_EQ(shaders[1].name, "matmul 1 x [64, 32]: matmul + matmul 1 x [64, 4096]: matmul (whole)");
+}
+
+// Both stages write partial results: in different places of the scratch memory.
+TEST(Link, PartialResultsOfTwoStagesAreApart) {
+  const auto kernels = kernels_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[4096,64]}
+  %1 = permute(%0) {order=[1,0]}
+  %2 = matmul(%1, %0)
+  %3 = input {name="y", dtype=f32, shape=[4096,32]}
+  %4 = exp(%3)
+  %5 = permute(%4) {order=[1,0]}
+  %6 = matmul(%5, %0)
+  output "g" = %2
+  output "p" = %6
+)", {"inline", "side_by_side"});
+  ASSERT_EQ(kernels.size(), 3u);
+  const auto shaders = wgsl::emit(kernels, {}, false);
+  ASSERT_EQ(shaders.size(), 3u);
+  EXPECT_EQ(shaders[1].name, "matmul 1 x [32, 4096]: matmul (parts) + matmul 1 x [64, 4096]: matmul (whole)");
+  EXPECT_GT(shaders[1].scratch_elements, shaders[0].scratch_elements);
+}
+
+TEST(Link, TheSecondShaderComesFirstWhereItIsWaitedFor) {
+  const auto kernels = kernels_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[4096,64]}
+  %1 = permute(%0) {order=[1,0]}
+  %2 = matmul(%1, %0)
+  %3 = reduce_max(%2) {axes=[0]}
+  output "g" = %2
+  output "m" = %3
+)");
+  ASSERT_EQ(kernels.size(), 2u);
+  const auto shaders = wgsl::emit(kernels, {}, false);
+  ASSERT_EQ(shaders.size(), 3u);
+  EXPECT_EQ(shaders[1].name, "matmul 1 x [64, 4096]: matmul (whole)");
+}
+
+TEST(Link, TooManyBuffersAreRefused) {
+  const auto kernels = kernels_of(kTwo);
+  try {
+    wgsl::emit(kernels, {.bindings = 1}, false);
+    FAIL() << "nothing was raised";
+  } catch (const DeviceError& error) {
+    EXPECT_STREQ(error.what(), "webgpu: a kernel needs 2 buffers at once, and the device allows 1: matmul 1 x [64, 80]: matmul");
+  }
+}
+
+}  // namespace
+}  // namespace tensorgrad
