@@ -19,8 +19,8 @@ struct Candidate {
 };
 constexpr Candidate kCandidates[] = {
     {{.TM = 128, .TN = 128, .TK = 16, .RM = 8, .RN = 8}, 0.60},
-    {{.TM = 128, .TN = 64, .TK = 16, .RM = 8, .RN = 4}, 0.50},
-    {{.TM = 64, .TN = 128, .TK = 16, .RM = 4, .RN = 8}, 0.50},
+    {{.TM = 128, .TN = 64, .TK = 16, .RM = 8, .RN = 4}, 0.58},
+    {{.TM = 64, .TN = 128, .TK = 16, .RM = 4, .RN = 8}, 0.56},
     {{.TM = 64, .TN = 64, .TK = 32, .RM = 4, .RN = 4}, 0.45},
     {{.TM = 32, .TN = 32, .TK = 64, .RM = 4, .RN = 4, .slices = 4}, 0.25},
 };

@@ -1,6 +1,7 @@
 // Whole programs on a GPU: they train as on the CPU, with the same bits each time, and what goes wrong is told.
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "runtime/device.h"
 #include "runtime/webgpu/gpu.h"
@@ -208,12 +209,16 @@ TEST_F(GpuProgram, TrainingGoesOnAfterTheDeviceWasLost) {
   EXPECT_EQ(again.fingerprint(), wanted);
 }
 
-TEST_F(GpuProgram, EveryDispatchCanBeTimed) {
+// For this each kernel has a dispatch of its own, or two.
+TEST_F(GpuProgram, EveryKernelCanBeTimed) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of);
   train.set_input("x", wave(96, 0));
   train.set_input("y", wave(64, 0));
   const auto times = train.profile(2);
-  ASSERT_EQ(static_cast<std::int64_t>(times.size()), train.counts().dispatches);
+  std::set<std::int64_t> kernels;
+  for (const DispatchTime& time : times) kernels.insert(time.kernel);
+  EXPECT_EQ(static_cast<std::int64_t>(kernels.size()), train.counts().kernels);
+  EXPECT_LT(train.counts().dispatches, train.counts().kernels);  // as it trains, some share one
   for (const DispatchTime& time : times) {
     EXPECT_GT(time.microseconds, 0) << time.name;
     EXPECT_LT(time.kernel, train.counts().kernels) << time.name;

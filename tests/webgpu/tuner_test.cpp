@@ -219,7 +219,12 @@ using GpuTuner = GpuTest;
 TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
   const fs::path file = fs::path(testing::TempDir()) / "tg_tuner" / "choices.json";
   fs::remove_all(file.parent_path());
-  const std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kProducts[0].graph));
+  const std::vector<ir::Kernel> kernels = kernels::lower(plan_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[2048,256]}
+  %1 = input {name="y", dtype=f32, shape=[256,1024]}
+  %2 = matmul(%0, %1)
+  output "p" = %2
+)"));
   const auto chosen = [&](webgpu::Tuner& tuner) {
     std::vector<ir::Kernel> out = kernels;
     tuner.choose(out, {});
@@ -244,6 +249,7 @@ TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
 // The same product elsewhere in memory is the same product.
 TEST(WebgpuTuner, PlacesDoNotMatter) {
   ir::Kernel here = kernels::lower(plan_of(kProducts[0].graph))[0], there = here;
+  std::swap(there.loads[0].place, there.loads[1].place);
   for (ir::Load& load : there.loads) load.place.offset += 6400;
   for (ir::Store& store : there.parts[0].stores) store.place.offset += 640;
   webgpu::Elements a{}, b{};

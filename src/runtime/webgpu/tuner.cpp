@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <map>
 
 #include "kernels/tiles.h"
 #include "support/fail.h"
@@ -15,7 +14,7 @@ namespace {
 
 using ir::Kernel;
 
-constexpr std::int64_t kWorthwhile = std::int64_t{1} << 24;  // operations
+constexpr std::int64_t kWorthwhile = std::int64_t{1} << 30;  // operations: smaller ones share the device with others
 constexpr double kClearly = 0.97;     // of the time of the choice by shape; less is noise
 constexpr double kTrial = 1000;       // microseconds that a trial should last
 constexpr int kTrials = 3;
@@ -51,10 +50,18 @@ Tuning tuning_for(const AdapterInfo& adapter) {
 }
 
 bool compact(Kernel& kernel, Elements& elements) {
-  std::map<std::pair<ir::Space, std::int64_t>, std::int64_t> extents;
+  // In the order in which they are met, wherever they lie.
+  struct Tensor {
+    ir::Place place;
+    std::int64_t count = 0, offset = 0;
+  };
+  std::vector<Tensor> tensors;
+  const auto find = [&](const ir::Place& place) {
+    return std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.place == place; });
+  };
   const auto note = [&](const ir::Place& place, std::int64_t count) {
-    auto& known = extents[{place.space, place.offset}];
-    known = std::max(known, count);
+    if (const auto known = find(place); known != tensors.end()) known->count = std::max(known->count, count);
+    else tensors.push_back({place, count});
   };
   for (const ir::Load& load : kernel.loads) {
     if (load.source != ir::Load::Source::memory) continue;
@@ -66,13 +73,12 @@ bool compact(Kernel& kernel, Elements& elements) {
     if (part.sums_columns) note(part.column_sums.place, kernel.batches * part.N);
   }
   elements.fill(0);
-  std::map<std::pair<ir::Space, std::int64_t>, std::int64_t> moved;
-  for (const auto& [place, count] : extents) {
-    std::int64_t& end = elements[static_cast<std::size_t>(place.first)];
-    moved[place] = end;
-    end += (count + 63) / 64 * 64;
+  for (Tensor& tensor : tensors) {
+    std::int64_t& end = elements[static_cast<std::size_t>(tensor.place.space)];
+    tensor.offset = end;
+    end += (tensor.count + 63) / 64 * 64;
   }
-  const auto move = [&](ir::Place& place) { place.offset = moved.at({place.space, place.offset}); };
+  const auto move = [&](ir::Place& place) { place.offset = find(place)->offset; };
   for (ir::Load& load : kernel.loads)
     if (load.source == ir::Load::Source::memory) move(load.place);
   for (ir::MatmulPart& part : kernel.parts) {
@@ -112,29 +118,40 @@ std::string Tuner::fastest(const Kernel& kernel, const Elements& elements, const
   ++measured_;
   std::string best;
   double shortest = 0;
-  for (const kernels::MatmulTiles& tiles : kernels::alternatives(kernel)) {
-    Kernel trial = kernel;
-    trial.tiles = tiles.name();
-    const double time = microseconds(trial, elements, target);
+  for (const Trial& trial : trials(kernel, target)) {
+    const double time = microseconds(trial, elements);
     if (best.empty() || time < kClearly * shortest) best = trial.tiles, shortest = time;
   }
   return best;
 }
 
-double Tuner::microseconds(const Kernel& kernel, const Elements& elements, const wgsl::Target& target) {
-  const std::vector<wgsl::Shader> shaders = wgsl::emit({&kernel, 1}, target, wgsl::checks_ids(kernel));
+// Compiled side by side.
+std::vector<Tuner::Trial> Tuner::trials(const Kernel& kernel, const wgsl::Target& target) {
+  std::vector<Trial> out;
+  std::vector<PipelineSpec> specs;
+  for (const kernels::MatmulTiles& tiles : kernels::alternatives(kernel)) {
+    Kernel with = kernel;
+    with.tiles = tiles.name();
+    out.push_back({with.tiles, wgsl::emit({&with, 1}, target, wgsl::checks_ids(with)), {}});
+    for (const wgsl::Shader& shader : out.back().shaders) {
+      specs.push_back({.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}});
+      for (const wgsl::Binding& b : shader.bindings) specs.back().accesses.push_back(b.writable ? Access::write : Access::read);
+    }
+  }
+  const auto pipelines = gpu_.pipelines(specs);
+  std::size_t next = 0;
+  for (Trial& trial : out)
+    for (std::size_t i = 0; i < trial.shaders.size(); ++i) trial.pipelines.push_back(pipelines[next++]);
+  return out;
+}
+
+double Tuner::microseconds(const Trial& trial, const Elements& elements) {
   std::array<std::shared_ptr<Buffer>, wgsl::kRegions> memory;
-  struct Run {
-    std::shared_ptr<const Pipeline> pipeline;
-    std::shared_ptr<const BindGroup> buffers;
-    std::array<std::uint32_t, 3> workgroups;
-  };
-  std::vector<Run> runs;
-  for (const wgsl::Shader& shader : shaders) {
-    PipelineSpec spec{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
+  std::vector<std::shared_ptr<const BindGroup>> groups;
+  for (std::size_t i = 0; i < trial.shaders.size(); ++i) {
+    const wgsl::Shader& shader = trial.shaders[i];
     std::vector<Binding> bindings;
     for (const wgsl::Binding& b : shader.bindings) {
-      spec.accesses.push_back(b.writable ? Access::write : Access::read);
       const auto region = static_cast<std::size_t>(b.region);
       const std::int64_t count = b.region == wgsl::Region::scratch  ? shader.scratch_elements
                                  : b.region == wgsl::Region::faults ? 4
@@ -142,15 +159,16 @@ double Tuner::microseconds(const Kernel& kernel, const Elements& elements, const
       if (!memory[region]) memory[region] = gpu_.buffer(4 * static_cast<std::uint64_t>((count + 7) / 4 * 4), "trials of a product");
       bindings.push_back({memory[region].get()});
     }
-    auto pipeline = gpu_.pipeline(spec);
-    auto buffers = gpu_.bind(*pipeline, bindings);
-    runs.push_back({std::move(pipeline), std::move(buffers), shader.workgroups});
+    groups.push_back(gpu_.bind(*trial.pipelines[i], bindings));
   }
   const auto time = [&](int repeats) {
     gpu_.wait();
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < repeats; ++i)
-      for (const Run& run : runs) gpu_.dispatch(*run.pipeline, *run.buffers, run.workgroups[0], run.workgroups[1], run.workgroups[2]);
+    for (int r = 0; r < repeats; ++r)
+      for (std::size_t i = 0; i < groups.size(); ++i) {
+        const auto& [x, y, z] = trial.shaders[i].workgroups;
+        gpu_.dispatch(*trial.pipelines[i], *groups[i], x, y, z);
+      }
     gpu_.submit();
     gpu_.wait();
     return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / repeats;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,13 @@ class Tuner {
 
  private:
   std::string fastest(const ir::Kernel& kernel, const Elements& elements, const wgsl::Target& target);
-  double microseconds(const ir::Kernel& kernel, const Elements& elements, const wgsl::Target& target);
+  struct Trial {
+    std::string tiles;
+    std::vector<wgsl::Shader> shaders;
+    std::vector<std::shared_ptr<const Pipeline>> pipelines;
+  };
+  std::vector<Trial> trials(const ir::Kernel& kernel, const wgsl::Target& target);
+  double microseconds(const Trial& trial, const Elements& elements);
 
   Gpu& gpu_;
   Tuning tuning_;
