@@ -7,6 +7,7 @@
 #include <map>
 
 #include "checks/sample_graph.h"
+#include "runtime/device.h"
 
 namespace tensorgrad::checks {
 namespace {
@@ -59,7 +60,15 @@ RowOutcome compare_results(const ir::Graph& graph, const std::vector<reference::
 RowOutcome check_row(runtime::Device& device, const Sample& row) {
   const SampleGraph made = build(row);
   const auto want = eval::interpret_results(made.gradient, made.leaves);
-  const auto got = eval::evaluate_on(device, made.gradient, made.leaves, {.simplify = true});
+  eval::Evaluated got;
+  try {
+    got = eval::evaluate_on(device, made.gradient, made.leaves, {.simplify = true});
+  } catch (const runtime::IndexFailure& failure) {  // no row has bad ids
+    RowOutcome refused;
+    refused.damage = fmt::format("id {} was refused, and is none of the row's", failure.value);
+    refused.worst = HUGE_VAL;
+    return refused;
+  }
   RowOutcome out =
       compare_results(made.gradient, got.results, want, row.tolerance, demands_of(device));
   out.damage = got.damage;

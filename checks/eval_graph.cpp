@@ -191,7 +191,12 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
 static Evaluated run(runtime::Device& device, std::unique_ptr<runtime::Loaded>& loaded, const ir::Graph& graph,
                      const Leaves& leaves, const EvalOptions& options) {
   const schedule::Plan plan = make_plan(graph, options);
-  const std::vector<Kernel> kernels = kernels::lower(plan);
+  std::vector<Kernel> kernels = kernels::lower(plan);
+  for (auto first = kernels.begin(); options.backwards && first != kernels.end();) {
+    const auto last = std::find_if(first, kernels.end(), [&](const Kernel& k) { return k.stage != first->stage; });
+    std::reverse(first, last);
+    first = last;
+  }
   loaded = device.load(kernels);
 
   const Image before = initial_memory(plan, leaves, options);

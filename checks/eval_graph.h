@@ -25,6 +25,7 @@ struct EvalOptions {
   std::vector<std::string> without;  // passes and parts of the scheduler to leave out
   bool guards = false;  // every tensor gets memory of its own, with poison on both sides of it
   std::int64_t piece = schedule::kOnePiece;  // elements of temporaries in one arena, at most
+  bool backwards = false;  // the kernels of each stage in the opposite order, which must not matter
   // Where parameters lie; needed when the graph also sees them as one flat tensor. Null: anywhere.
   const schedule::Layout* parameters = nullptr;
 };

@@ -206,6 +206,7 @@ struct PlannedTensor {
 struct PlannedKernel {
   std::string kind;           // rows, columns, matmul, single or copy
   std::string phase;          // forward; in training also backward, for what only gradients need, and update
+  std::int64_t stage = 0;     // kernels of one stage do not need each other, and may run at the same time
   std::vector<std::string> ops;
   std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;
   std::vector<PlannedTensor> writes;

@@ -11,9 +11,11 @@
 // that time unless it was made with implicit synchronization. Nobody has to process events for
 // tensorgrad: it asks for its own futures until they are there.
 //
-// The callbacks for errors and for the loss of the device stay the program's, too. What tensorgrad
-// causes is caught in error scopes and raised as a DeviceError; that the device is lost is noticed,
-// but why is told to the program's callback alone, which may be called inside a call of tensorgrad.
+// The callbacks for errors and for the loss of the device stay the program's, too. What
+// tensorgrad causes is raised as a DeviceError: buffers that get no memory, shaders and commands that
+// are refused are caught in error scopes; rarer ones (no memory while commands run) reach the callback
+// alone. That the device is lost is noticed, but why is told to the callback, which may be called
+// inside a call of tensorgrad.
 //
 // Limits and features are those that the program asked for: tensors may have to be smaller than on
 // "webgpu" (see info()), and ProgramHandle::profile() needs timestamp queries.

@@ -137,14 +137,14 @@ std::string Session::fingerprint() const {
 
 void Session::reset(Program& program, std::optional<std::uint32_t> seed) {
   std::lock_guard lock(*mutex_);
-  program.faults = device_->allocate(runtime::kFaultElements, "bad ids");
+  device_->clear(*program.faults);
+  device_->clear(*gradient_buffer_);
+  device_->clear(*state_buffer_);
   program.runs = 0;
   if (seed) seed_ = *seed;
   pending_.clear();
   steps_ = 0;
   initialise();
-  gradient_buffer_ = device_->allocate(param_layout_.elements(), "gradients");
-  state_buffer_ = device_->allocate(state_layout_.elements(), "optimizer state");
 }
 
 void Session::set_lr(Schedule lr) {
@@ -226,7 +226,7 @@ std::vector<PlannedKernel> Session::plan(const Program& program) const {
   const schedule::Plan& plan = program.main->plan;
   const std::vector<std::string> phases = phases_of(plan);
   for (const schedule::Step& step : plan.steps) {
-    PlannedKernel kernel{.kind = std::string(step.kind()), .phase = phases[out.size()], .ops = {}, .operations = step.operations,
+    PlannedKernel kernel{.kind = std::string(step.kind()), .phase = phases[out.size()], .stage = step.stage, .ops = {}, .operations = step.operations,
                          .bytes_read = step.bytes_read, .bytes_written = step.bytes_written, .writes = {}};
     for (const ir::NodeId id : step.group.nodes) kernel.ops.emplace_back(plan.graph[id].op->name);
     for (const schedule::Stored& stored : step.stored) {

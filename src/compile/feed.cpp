@@ -56,8 +56,8 @@ void Session::check_feed(const Program& program, const Feed& feed) const {
 
 void Session::feed_inputs(Program& program, const Feed& feed) {
   for (const auto& [name, value] : feed.items()) {
-    device_->upload(*program.input_buffer, program.inputs.find(name)->offset, bytes_of(value));
     if (const auto held = program.held.find(name); held != program.held.end()) held->second.current = false;
+    device_->upload(*program.input_buffer, program.inputs.find(name)->offset, bytes_of(value));
   }
   for (auto& [name, held] : program.held) {
     const bool fed = std::any_of(feed.items().begin(), feed.items().end(),

@@ -1,6 +1,7 @@
 #include "compile/memory.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "ir/primitive.h"
@@ -37,7 +38,7 @@ std::string needs(const schedule::Plan& plan) {
     all += bytes;
     if (bytes >= 1 << 16) parts.push_back(fmt::format("{} {}", word(space), in_mib(bytes)));
   }
-  return fmt::format("the program needs {}: {}", in_mib(all), join(parts, ", "));
+  return fmt::format("the program needs {}{}{}", in_mib(all), parts.empty() ? "" : ": ", join(parts, ", "));
 }
 
 }  // namespace
@@ -62,6 +63,9 @@ std::vector<Tenant> tenants(const schedule::Layout& layout) {
 
 std::vector<Tenant> tenants(const schedule::Plan& plan) {
   const auto bytes_of = [&](ir::NodeId id) { return 4 * plan.graph[id].type.shape.count(); };
+  const auto stage_of = [&](int step) {
+    return step < static_cast<int>(plan.steps.size()) ? plan.steps[static_cast<std::size_t>(step)].stage : std::numeric_limits<int>::max();
+  };
   using Where = std::pair<Space, std::int64_t>;
   std::map<Where, ir::NodeId> most;
   std::int64_t most_bytes = -1;
@@ -69,7 +73,7 @@ std::vector<Tenant> tenants(const schedule::Plan& plan) {
     std::map<Where, ir::NodeId> alive;  // by place: a result may lie where its operand did
     for (std::size_t born = 0; born <= now; ++born)
       for (const schedule::Stored& stored : plan.steps[born].stored)
-        if (ir::is_arena(stored.place.space) && stored.last_use >= static_cast<int>(now))
+        if (ir::is_arena(stored.place.space) && stage_of(stored.last_use) >= plan.steps[now].stage)
           alive.insert_or_assign(Where{stored.place.space, stored.place.offset}, stored.node);
     std::int64_t bytes = 0;
     for (const auto& [where, node] : alive) bytes += bytes_of(node);

@@ -12,8 +12,8 @@ using ir::Result;
 void Outcome::snapshot() {
   if (done || bytes) return;
   const std::int64_t elements = variant->plan.outputs.elements();
-  if (elements > 0) bytes = session->device_->read_later(*variant->outputs, 0, 4 * elements);
   if (!settled) faults = session->device_->read_later(*program->faults, 0, 4 * runtime::kFaultElements);
+  if (elements > 0) bytes = session->device_->read_later(*variant->outputs, 0, 4 * elements);
 }
 
 // Looks at the flags of the step, and at what kernels reported.
@@ -23,7 +23,6 @@ void Outcome::settle() {
   if (!faults) session->device_->wait();
   const auto failure = faults ? runtime::Device::failure_in(faults->wait()) : session->failure_of(*program);
   if (failure) session->raise_failure(*program, *failure, step);
-  settled = true;
   const schedule::Plan& plan = variant->plan;
   for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
     const Result& result = plan.graph.results[i];
@@ -31,6 +30,7 @@ void Outcome::settle() {
     const Array flag = read(plan.results[i].offset, plan.graph[result.node].type);
     finite = flag.ints()[0] != 0;
   }
+  settled = true;
   if (!finite && step >= 0) error = session->note_failure(*this);
 }
 

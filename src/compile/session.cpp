@@ -56,12 +56,6 @@ int default_threads(int threads) {
   return static_cast<int>(wanted);
 }
 
-// What `auto` means for a program as it is, where TENSORGRAD_DEVICE says so.
-std::string default_device(const std::string& device) {
-  const char* named = device == "auto" ? std::getenv("TENSORGRAD_DEVICE") : nullptr;
-  return named && *named ? named : device;
-}
-
 // Whether a gradient flows from the loss to one of the wanted nodes.
 bool depends_on(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir::NodeId>& wanted) {
   std::vector<bool> reached(static_cast<std::size_t>(graph.size()), false);
@@ -85,7 +79,7 @@ void check_depends(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir
 }  // namespace
 
 Session::Session(const FoundParams& params, const std::string& device, int threads, std::uint32_t seed)
-    : device_(runtime::open_device(default_device(device), default_threads(threads))), seed_(seed) {
+    : device_(runtime::open_device(device, default_threads(threads))), seed_(seed) {
   static std::atomic<std::uint64_t> next{1};
   id_ = next++;
   std::map<const void*, int> tied;
@@ -265,6 +259,7 @@ std::shared_ptr<Program> Session::build_forward(const std::vector<InputSpec>& in
 void Session::allocate_inputs(Program& program) const {
   program.input_buffer = allocate(Space::inputs, program.inputs.elements(), &program.main->plan,
                                   [&] { return tenants(program.inputs); });
+  program.input_capacity = program.inputs.elements();
 }
 
 // Optimizer state starts as zeros.
@@ -282,14 +277,21 @@ Variant& Session::choose(Program& program, bool captures, bool accumulating) {
     const ir::Graph& graph = accumulating       ? program.stages.accumulate
                              : program.training ? program.stages.update
                                                 : program.stages.trace;
-    const std::int64_t before = program.inputs.elements();
-    variant = compile(graph, program, true, program.without,
-                      accumulating ? Program::Kind::accumulating_captures : Program::Kind::with_captures);
-    // A capture may read an input that nothing else did; all declared inputs have a place already.
-    if (program.inputs.elements() != before) {
-      allocate_inputs(program);
-      program.scalars.clear();
-      for (auto& [name, held] : program.held) held.current = false;
+    // A capture may read an input that nothing else did; all declared inputs have a place already. Where there is no
+    // memory for it, the program stays as it was.
+    const schedule::Layout before = program.inputs;
+    try {
+      variant = compile(graph, program, true, program.without,
+                        accumulating ? Program::Kind::accumulating_captures : Program::Kind::with_captures);
+      if (program.inputs.elements() != program.input_capacity) {
+        allocate_inputs(program);
+        program.scalars.clear();
+        for (auto& [name, held] : program.held) held.current = false;
+      }
+    } catch (...) {
+      program.inputs = before;
+      variant.reset();
+      throw;
     }
   }
   return *variant;

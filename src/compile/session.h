@@ -50,6 +50,7 @@ class Program {
   Stages stages;
   schedule::Layout inputs;
   std::unique_ptr<runtime::Buffer> input_buffer;
+  std::int64_t input_capacity = 0;  // elements of it
   std::unique_ptr<Variant> main, with_captures, accumulating, accumulating_captures;
   // The same by number, which tells whose node a bad id met; `diagnosing` is made when it is needed.
   enum class Kind : std::uint8_t { main, with_captures, accumulating, accumulating_captures, diagnosing };

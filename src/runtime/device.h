@@ -68,6 +68,7 @@ class Device {
   // Zeroed memory for that many elements of four bytes; `what` names it when it does not fit, in an
   // OutOfMemoryError.
   virtual std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) = 0;
+  virtual void clear(Buffer& buffer) = 0;  // all zeros again
   // Things happen in the order of the calls. Offsets are in elements.
   virtual void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) = 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -57,6 +58,16 @@ void list_webgpu(std::vector<DeviceInfo>& list) {
 
 }  // namespace
 
+namespace {
+
+// What TENSORGRAD_DEVICE says that `auto` means for a program as it is; "auto" where it says nothing.
+std::string meaning_of_auto() {
+  const char* named = std::getenv("TENSORGRAD_DEVICE");
+  return named && *named ? named : "auto";
+}
+
+}  // namespace
+
 std::vector<DeviceInfo> devices() {
   DeviceInfo cpu;
   cpu.name = "cpu";
@@ -64,7 +75,9 @@ std::vector<DeviceInfo> devices() {
   cpu.available = true;
   std::vector<DeviceInfo> list = {cpu};
   list_webgpu(list);
-  const auto chosen = std::find_if(list.begin(), list.end(), [](const DeviceInfo& info) {
+  const std::string named = meaning_of_auto();
+  const auto chosen = std::find_if(list.begin(), list.end(), [&](const DeviceInfo& info) {
+    if (named != "auto") return info.name == (named == "webgpu" ? "webgpu:0" : named);
     return info.name.starts_with("webgpu:") && !info.software;
   });
   (chosen == list.end() ? list[0] : *chosen).chosen_by_auto = true;
@@ -132,7 +145,8 @@ std::shared_ptr<Device> open_webgpu(std::size_t index, Sharing sharing) {
                 [](Device& device) { return !is_lost(device); });
 }
 
-std::shared_ptr<Device> open(const std::string& name, int threads, Sharing sharing) {
+std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sharing) {
+  const std::string name = wanted == "auto" ? meaning_of_auto() : wanted;
   if (name.starts_with(kOwn)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
   if (name != "auto" && name != "cpu")

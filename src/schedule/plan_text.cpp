@@ -42,8 +42,9 @@ std::string Plan::text() const {
   out += fmt::format("arena: {} bytes; {} bytes live at once at most\n", arena_bytes(), 4 * most_alive);
   for (const Space space : {Space::parameters, Space::gradients, Space::state, Space::inputs, Space::outputs})
     if (bytes(space)) out += fmt::format("{}: {} bytes\n", ir::name(space), bytes(space));
-  out += "\nA line is a kernel: number, kind, rows x elements of its space (matmul: of its product), arithmetic, bytes\n"
-         "read and written, the ops it is made of; ops in () are computed where they are read and stored nowhere.\n"
+  out += "\nA line is a kernel: number (and + where it may run at the same time as the one above), kind, rows x elements\n"
+         "of its space (matmul: of its product), arithmetic, bytes read and written, the ops it is made of; ops in () are\n"
+         "computed where they are read and stored nowhere.\n"
          "Under it is what it writes: node, type, space @ first byte, bytes, last kernel that reads it.\n\n";
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const Step& step = steps[s];
@@ -53,7 +54,8 @@ std::string Plan::text() const {
     std::string space = fmt::format("{}x{}", step.group.lines, step.group.length);
     for (const NodeId id : step.group.nodes)
       if (graph[id].op->core == ir::Core::matmul) space = graph[id].type.shape.text();
-    out += fmt::format("{:4} {:8}{:16}{:>11}{:>10}{:>10}  {}\n", s, step.kind(), space, scaled(step.operations, "flop"),
+    const bool beside = s > 0 && steps[s - 1].stage == step.stage;
+    out += fmt::format("{:4}{} {:8}{:16}{:>11}{:>10}{:>10}  {}\n", s, beside ? "+" : " ", step.kind(), space, scaled(step.operations, "flop"),
                        scaled(step.bytes_read, "B"), scaled(step.bytes_written, "B"), fmt::join(names, " "));
     for (const Stored& stored : step.stored) {
       const std::int64_t size = 4 * graph[stored.node].type.shape.count();

@@ -29,8 +29,10 @@ Configuration with_all(int threads, bool guards = false) {
           {.threads = threads, .simplify = true, .guards = guards}};
 }
 
-// Temporaries lie in several arenas.
-Configuration in_pieces() { return {"in pieces", {.threads = 1, .simplify = true, .piece = 128}}; }
+// Temporaries lie in several arenas, and stages run from their last kernel to their first.
+Configuration in_pieces() {
+  return {"in pieces, backwards", {.threads = 1, .simplify = true, .piece = 128, .backwards = true}};
+}
 
 Configuration without(const std::vector<std::string>& names, int threads = 1) {
   return {fmt::format("without {}", fmt::join(names, " ")),
@@ -48,7 +50,7 @@ Configuration random_subset(Random random) {
 Configuration on(const std::string& device, Configuration configuration) {
   eval::EvalOptions& options = configuration.options;
   options.device = device;
-  const std::string what = options.guards ? ", guards" : options.piece < schedule::kOnePiece ? ", in pieces" : options.without.empty() ? "" : " " + configuration.name;
+  const std::string what = options.guards ? ", guards" : options.piece < schedule::kOnePiece ? ", in pieces, backwards" : options.without.empty() ? "" : " " + configuration.name;
   return {device + what, options};
 }
 
@@ -66,7 +68,7 @@ std::vector<Configuration> all_configurations(const std::string& device) {
 std::vector<Configuration> configurations(std::uint64_t seed, const std::string& device) {
   std::vector<Configuration> all = all_configurations(device);
   if (device == "cpu")
-    return {with_all(1), without({"fuse"}), with_all(seed % 2 ? 2 : 3), random_subset(Random(seed)),
+    return {with_all(1), without({"fuse"}), with_all(seed % 2 ? 2 : 3), in_pieces(), random_subset(Random(seed)),
             all[3 + seed % (all.size() - 3)]};
   // Shaders take long to compile: one more besides the repetition.
   all.push_back(on(device, random_subset(Random(seed))));

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "checks/sample_graph.h"
+#include "runtime/device.h"
 
 namespace tensorgrad::checks {
 namespace {
@@ -29,6 +31,48 @@ struct Results {
     return compare_results(made.gradient, got, want, 1e-6, demands);
   }
 };
+
+// A device that reports a bad id where there is none, as one that reads memory before it was written would.
+class Suspicious : public runtime::Device {
+ public:
+  std::string name() const override { return "suspicious"; }
+  int threads() const override { return device_->threads(); }
+  std::int64_t largest_buffer() const override { return device_->largest_buffer(); }
+  std::unique_ptr<runtime::Buffer> allocate(std::int64_t elements, std::string_view what) override {
+    auto buffer = device_->allocate(elements, what);
+    if (what == "bad ids") faults_ = buffer.get();
+    return buffer;
+  }
+  void clear(runtime::Buffer& buffer) override { device_->clear(buffer); }
+  void upload(runtime::Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
+    device_->upload(buffer, offset, bytes);
+  }
+  void read(const runtime::Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) override {
+    device_->read(buffer, offset, bytes);
+    const auto words = runtime::fault_words({.tag = 0, .node = 3, .value = 1234567});
+    if (&buffer == faults_) std::memcpy(bytes.data(), words.data(), sizeof words);
+  }
+  std::unique_ptr<runtime::Pending> read_later(const runtime::Buffer& b, std::int64_t o, std::int64_t n) override {
+    return device_->read_later(b, o, n);
+  }
+  std::unique_ptr<runtime::Loaded> load(const std::vector<ir::Kernel>& k, int tag) override { return device_->load(k, tag); }
+  void submit(runtime::Loaded& loaded, const runtime::Spaces& spaces) override { device_->submit(loaded, spaces); }
+  bool immediate() const override { return true; }
+  void wait() override {}
+  void profile(bool) override {}
+  std::vector<Time> take_times(runtime::Loaded&) override { return {}; }
+
+ private:
+  std::shared_ptr<runtime::Device> device_ = runtime::open_device("cpu", 1);
+  const runtime::Buffer* faults_ = nullptr;
+};
+
+TEST(CheckRow, AnIdThatIsRefusedIsAFailure) {
+  Suspicious device;
+  const RowOutcome outcome = check_row(device, row_called("square_of_transposed"));
+  EXPECT_FALSE(outcome.passed());
+  EXPECT_EQ(outcome.text(), "id 1234567 was refused, and is none of the row's");
+}
 
 TEST(CheckRow, EqualResultsPass) {
   const RowOutcome outcome = Results(row_called("square_of_transposed")).compare();

@@ -40,6 +40,34 @@ const Case kCases[] = {
   %4 = matmul(%3, %3)
   update "s" = %4
 )", 16},
+    {"long_rows", R"(
+  %2 = state {name="s", dtype=f32, shape=[2]}
+  %3 = input {name="x", dtype=f32, shape=[2,40000]}
+  %4 = reduce_sum(%3) {axes=[1]}
+  update "s" = %4
+)", 2},
+    {"columns_in_parts", R"(
+  %2 = state {name="s", dtype=f32, shape=[8]}
+  %3 = input {name="x", dtype=f32, shape=[9000,8]}
+  %4 = reduce_sum(%3) {axes=[0]}
+  update "s" = %4
+)", 8},
+    {"matmul_in_parts", R"(
+  %2 = state {name="s", dtype=f32, shape=[32,32]}
+  %3 = input {name="x", dtype=f32, shape=[4096,32]}
+  %4 = permute(%3) {order=[1,0]}
+  %5 = matmul(%4, %3)
+  update "s" = %5
+)", 1024},
+    {"column_sums", R"(
+  %2 = state {name="s", dtype=f32, shape=[32]}
+  %3 = input {name="x", dtype=f32, shape=[4096,32]}
+  %4 = permute(%3) {order=[1,0]}
+  %5 = matmul(%4, %3)
+  %6 = reduce_sum(%3) {axes=[0]}
+  output "p" = %5
+  update "s" = %6
+)", 32},
     {"arg_reduce", R"(
   %2 = state {name="s", dtype=i32, shape=[4]}
   %3 = input {name="x", dtype=f32, shape=[4,6]}

@@ -173,6 +173,24 @@ TEST_F(GpuProgram, WithoutMemoryTheLargestTensorsAreNamed) {
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
+// A capture that needs an input which nothing else has: the step's random numbers.
+TEST_F(GpuProgram, WithoutMemoryForCapturesTheProgramStaysAsItWas) {
+  const auto noisy = [](const Mlp& m, const Inputs& in) {
+    capture("noise", dropout(in["x"], 0.5f));
+    return loss_of(m, in);
+  };
+  auto train = compile(Mlp{}, options("webgpu"), noisy), twin = compile(Mlp{}, options("webgpu"), noisy);
+  const auto captured = [&](int i) { return train.step({{"x", wave(96, i)}, {"y", wave(64, 2 * i)}}, {.captures = true}); };
+  step(train, 0), step(twin, 0);
+  shared_gpu().inject(webgpu::Fault::buffer_memory);
+  memory_error([&] { captured(1); });
+  step(train, 1), step(twin, 1);
+  EXPECT_EQ(captured(2).capture("noise").shape(), (Shape{32, 3}));
+  step(twin, 2);
+  step(train, 3), step(twin, 3);
+  EXPECT_EQ(train.fingerprint(), twin.fingerprint());
+}
+
 // What is told late is told once, before anything is done; the call can be made again.
 TEST_F(GpuProgram, AFaultBetweenStepsIsRaisedAndTheStepCanBeMadeAgain) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of), twin = compile(Mlp{}, options("webgpu"), loss_of);
@@ -225,6 +243,20 @@ TEST_F(GpuProgram, EveryKernelCanBeTimed) {
     EXPECT_NE(time.name, "");
   }
   EXPECT_EQ(train.steps(), 2);
+}
+
+// Steps that only accumulate have a plan of their own, which is not what profile() is about.
+TEST_F(GpuProgram, TimesAreOfThePlanAlsoWhereGradientsAccumulate) {
+  TrainingOptions accumulating = options("webgpu");
+  accumulating.accumulate = 3;
+  auto train = compile(Mlp{}, accumulating, loss_of);
+  train.set_input("x", wave(96, 0));
+  train.set_input("y", wave(64, 0));
+  const auto times = train.profile(2);
+  EXPECT_EQ(train.steps(), 6);
+  std::set<std::int64_t> kernels;
+  for (const DispatchTime& time : times) kernels.insert(time.kernel);
+  EXPECT_EQ(static_cast<std::int64_t>(kernels.size()), train.counts().kernels);
 }
 
 }  // namespace

@@ -216,15 +216,17 @@ TEST(WebgpuTuning, IsForHardwareUnlessTheEnvironmentSaysOtherwise) {
 
 using GpuTuner = GpuTest;
 
-TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
-  const fs::path file = fs::path(testing::TempDir()) / "tg_tuner" / "choices.json";
-  fs::remove_all(file.parent_path());
-  const std::vector<ir::Kernel> kernels = kernels::lower(plan_of(R"(
+constexpr const char* kLarge = R"(
   %0 = input {name="x", dtype=f32, shape=[2048,256]}
   %1 = input {name="y", dtype=f32, shape=[256,1024]}
   %2 = matmul(%0, %1)
   output "p" = %2
-)"));
+)";
+
+TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
+  const fs::path file = fs::path(testing::TempDir()) / "tg_tuner" / "choices.json";
+  fs::remove_all(file.parent_path());
+  const std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge));
   const auto chosen = [&](webgpu::Tuner& tuner) {
     std::vector<ir::Kernel> out = kernels;
     tuner.choose(out, {});
@@ -246,6 +248,18 @@ TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
   fs::remove_all(file.parent_path());
 }
 
+// Without room for trials, tiles are chosen by shape, and nothing else happens.
+TEST_F(GpuTuner, AFailedTrialCostsNothing) {
+  const std::unique_ptr<webgpu::Gpu> gpu = webgpu::Gpu::open();
+  webgpu::Tuner tuner(*gpu, webgpu::Tuning::measure, webgpu::Choices());
+  std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge));
+  gpu->inject(webgpu::Fault::buffer_memory);
+  tuner.choose(kernels, {});
+  EXPECT_EQ(kernels[0].tiles, "");
+  tuner.choose(kernels, {});  // there is room again
+  EXPECT_NE(kernels[0].tiles, "");
+}
+
 // The same product elsewhere in memory is the same product.
 TEST(WebgpuTuner, PlacesDoNotMatter) {
   ir::Kernel here = kernels::lower(plan_of(kProducts[0].graph))[0], there = here;
@@ -258,6 +272,27 @@ TEST(WebgpuTuner, PlacesDoNotMatter) {
   EXPECT_EQ(a, b);
   EXPECT_EQ(a[static_cast<std::size_t>(ir::Space::inputs)], 2 * 1024 * 96);
   EXPECT_EQ(wgsl::emit({&here, 1}, {}, false)[0].wgsl, wgsl::emit({&there, 1}, {}, false)[0].wgsl);
+}
+
+// Nor does it matter which part of a larger tensor is read: the layers of a model are parts of one flat tensor.
+TEST(WebgpuTuner, ViewsOfALargerTensorDoNotMatter) {
+  std::vector<std::string> texts;
+  for (const int from : {0, 96, 300}) {
+    const std::string graph = fmt::format(R"(
+  %0 = input {{name="x", dtype=f32, shape=[1024,96]}}
+  %1 = input {{name="y", dtype=f32, shape=[400,1024]}}
+  %2 = narrow(%1) {{axis=0, start={0}, length=96}}
+  %3 = matmul(%0, %2)
+  output "p" = %3
+)", from);
+    ir::Kernel kernel = kernels::lower(plan_of(graph.c_str()))[0];
+    webgpu::Elements elements{};
+    ASSERT_TRUE(webgpu::compact(kernel, elements));
+    EXPECT_EQ(elements[static_cast<std::size_t>(ir::Space::inputs)], 2 * 96 * 1024);
+    texts.push_back(wgsl::emit({&kernel, 1}, {}, false)[0].wgsl);
+  }
+  EXPECT_EQ(texts[1], texts[0]);
+  EXPECT_EQ(texts[2], texts[0]);
 }
 
 // A file made elsewhere may name what is no alternative here.

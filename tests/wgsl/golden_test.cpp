@@ -112,13 +112,12 @@ const Golden kGolden[] = {
 )"},
     {"shared_by_two", R"(
   %0 = input {name="x", dtype=f32, shape=[64,16]}
-  %1 = input {name="ids", dtype=i32, shape=[40]}
-  %2 = softmax(%0) {axis=1}
-  %3 = exp(%0)
-  %4 = permute(%3) {order=[1,0]}
-  %5 = reduce_max(%4) {axes=[1]}
-  output "a" = %2
-  output "b" = %5
+  %1 = softmax(%0) {axis=1}
+  %2 = exp(%0)
+  %3 = permute(%2) {order=[1,0]}
+  %4 = reduce_max(%3) {axes=[1]}
+  output "a" = %1
+  output "b" = %4
 )"},
     {"argmax", R"(
   %0 = input {name="x", dtype=f32, shape=[5,11]}

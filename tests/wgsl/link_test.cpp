@@ -1,4 +1,5 @@
 // Several kernels in one shader.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,8 +55,8 @@ TEST(Link, KernelsOfAStageShareAShader) {
   EXPECT_EQ(count(text, "fn piece_"), 2u) << text;
 }
 
-TEST(Link, NotWhereWorkgroupMemoryOrBindingsDoNotSuffice) {
-  // Other workgroup memory: a row reduction beside columns.
+TEST(Link, NotWhereTheDeviceHasTooLittle) {
+  // Workgroup memory of two kinds: a row reduction beside columns.
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[600,128]}
   %1 = reduce_sum(%0) {axes=[0]}
@@ -66,6 +67,35 @@ TEST(Link, NotWhereWorkgroupMemoryOrBindingsDoNotSuffice) {
   ASSERT_EQ(kernels.size(), 2u);
   EXPECT_EQ(wgsl::emit(kernels, {}, false).size(), 1u);
   EXPECT_EQ(wgsl::emit(kernels, {.workgroup_bytes = 4300}, false).size(), 2u);
+  const auto groups = wgsl::emit(kernels, {}, false)[0].workgroups[0];
+  EXPECT_EQ(wgsl::emit(kernels, {.workgroups = groups}, false).size(), 1u);
+  EXPECT_EQ(wgsl::emit(kernels, {.workgroups = groups - 1}, false).size(), 2u);
+  // Bindings: one kernel has inputs and outputs, the other parameters, too.
+  const auto more = kernels_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[600,128]}
+  %1 = parameter {name="w", dtype=f32, shape=[128]}
+  %2 = exp(%1)
+  %3 = softmax(%0) {axis=1}
+  output "a" = %2
+  output "b" = %3
+)");
+  ASSERT_EQ(more.size(), 2u);
+  EXPECT_EQ(wgsl::emit(more, {.bindings = 3}, false).size(), 1u);
+  EXPECT_EQ(wgsl::emit(more, {.bindings = 2}, false).size(), 2u);
+}
+
+// An argmax has 64 threads to a workgroup, whatever its neighbours wish.
+TEST(Link, NotWhereWorkgroupsDifferInSize) {
+  const auto kernels = kernels_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[600,128]}
+  %1 = reduce_sum(%0) {axes=[0]}
+  %2 = argmax(%0) {axis=1}
+  output "a" = %1
+  output "b" = %2
+)");
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0].stage, kernels[1].stage);
+  EXPECT_EQ(wgsl::emit(kernels, {}, false).size(), 2u);
 }
 
 // A product in parts, beside the start of a chain: its parts are joined beside the end of the chain.
@@ -109,6 +139,51 @@ TEST(Link, PartialResultsOfTwoStagesAreApart) {
   EXPECT_GT(shaders[1].scratch_elements, shaders[0].scratch_elements);
 }
 
+// However many stages leave something behind, two neighbours share the scratch memory.
+TEST(Link, ScratchDoesNotGrowWithTheLayers) {
+  std::string text = R"(
+  %0 = input {name="x", dtype=f32, shape=[4096,64]}
+  %1 = permute(%0) {order=[1,0]}
+)";
+  std::string results;
+  int x = 0, next = 2;
+  for (int layer = 0; layer < 6; ++layer) {
+    text += fmt::format("  %{} = exp(%{})\n  %{} = matmul(%1, %{})\n", next, x, next + 1, next);
+    results += fmt::format("  output \"g{}\" = %{}\n", layer, next + 1);
+    x = next;
+    next += 2;
+  }
+  const auto kernels = kernels_of(text + results, {"fuse"});
+  ASSERT_EQ(kernels.size(), 12u);
+  std::int64_t most = 0, one = 0;
+  for (const ir::Kernel& kernel : kernels)
+    for (const wgsl::Shader& shader : wgsl::emit({&kernel, 1}, {}, false)) one = std::max(one, shader.scratch_elements);
+  for (const wgsl::Shader& shader : wgsl::emit(kernels, {}, false)) most = std::max(most, shader.scratch_elements);
+  EXPECT_GT(one, 0);
+  EXPECT_LE(most, 2 * one);
+}
+
+// Bad ids are noted before the stages behind run: the piece that looks at them does not wait for the next.
+TEST(Link, APieceThatNotesBadIdsDoesNotWait) {
+  const auto kernels = kernels_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[9000,8]}
+  %1 = reduce_sum(%0) {axes=[0]}
+  %2 = cast(%1) {to=i32}
+  %3 = check_index(%2) {size=9}
+  %4 = input {name="y", dtype=f32, shape=[64,32]}
+  %5 = exp(%4)
+  %6 = input {name="z", dtype=f32, shape=[32,16]}
+  %7 = matmul(%5, %6)
+  output "a" = %3
+  output "b" = %7
+)", {"inline"});
+  ASSERT_EQ(kernels.size(), 3u);
+  const auto shaders = wgsl::emit(kernels, {}, true);
+  ASSERT_EQ(shaders.size(), 3u);
+  EXPECT_TRUE(shaders[1].name.ends_with("(whole)")) << shaders[1].name;
+  EXPECT_EQ(shaders[1].name.find(" + "), std::string::npos) << shaders[1].name;
+}
+
 TEST(Link, TheSecondShaderComesFirstWhereItIsWaitedFor) {
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[4096,64]}
@@ -130,7 +205,8 @@ TEST(Link, TooManyBuffersAreRefused) {
     wgsl::emit(kernels, {.bindings = 1}, false);
     FAIL() << "nothing was raised";
   } catch (const DeviceError& error) {
-    EXPECT_STREQ(error.what(), "webgpu: a kernel needs 2 buffers at once, and the device allows 1: matmul 1 x [64, 80]: matmul");
+    EXPECT_STREQ(error.what(), "webgpu: a kernel needs 2 buffers at once, and the device allows 1: matmul 1 x [64, 80]: matmul\n"
+                               "  hint: a smaller batch, so that temporaries need fewer");
   }
 }
 

@@ -111,11 +111,10 @@ void bench(const BenchModel& model, const BenchOptions& options) {
   std::fflush(stdout);
 }
 
-// Opens the page first: nobody wants to learn after a minute that it cannot be written.
+// Tries the page first: nobody wants to learn after a minute that it cannot be written.
 void profile_all(const std::vector<const BenchModel*>& models, const BenchOptions& options) {
   errno = 0;
-  std::ofstream page(options.page);
-  if (!page) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
+  if (!std::ofstream(options.page, std::ios::app)) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
   std::vector<Profile> profiles;
   for (const BenchModel* model : models) {
     const std::int64_t batch = batch_of(*model, options);
@@ -126,6 +125,7 @@ void profile_all(const std::vector<const BenchModel*>& models, const BenchOption
     else
       print_profile(profiles.back());
   }
+  std::ofstream page(options.page);
   page << profile_page(profiles) << std::flush;
   if (!page) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
   fmt::print(people(options.json), "the page to look at: {}\n", options.page);

@@ -30,6 +30,8 @@ Json plan_json(const ProgramHandle& program) {
                         {"last_use", tensor.last_use},
                         {"in_place", tensor.in_place}});
     kernels.push_back({{"kind", kernel.kind},
+                       {"phase", kernel.phase},
+                       {"stage", kernel.stage},
                        {"ops", kernel.ops},
                        {"operations", kernel.operations},
                        {"bytes_read", kernel.bytes_read},

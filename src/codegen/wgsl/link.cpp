@@ -102,7 +102,7 @@ std::string why_not(std::span<const Piece> pieces, const Target& target) {
 Shader link(std::span<const Piece> pieces, const Target& target) {
   const Memories memories = all_memory(pieces);
   if (static_cast<std::int64_t>(memories.size()) > target.bindings)
-    throw DeviceError(fmt::format("webgpu: a kernel needs {} buffers at once, and the device allows {}: {}", memories.size(),
+    throw DeviceError(fmt::format("webgpu: a kernel needs {} buffers at once, and the device allows {}: {}\n  hint: a smaller batch, so that temporaries need fewer", memories.size(),
                                   target.bindings, pieces[0].name));
   Shader out;
   std::int64_t groups = 0;

@@ -1,6 +1,7 @@
 // Which pieces share a shader.
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 
 #include "codegen/wgsl/emitters.h"
@@ -83,8 +84,14 @@ class Packer {
     for (const Item& item : std::exchange(late_, {}))
       (std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& k) { return meets(item, k); }) ? left : late_).push_back(item);
     dispatch(left);
-    std::int64_t scratch = 0;
-    for (const Item& item : late_) scratch = std::max(scratch, item.scratch_at + scratch_of(*item.kernel));
+    // Partial results lie before those that are still waited for, or behind them.
+    std::int64_t needed = 0, first = std::numeric_limits<std::int64_t>::max(), end = 0;
+    for (const Kernel& kernel : kernels) needed += scratch_of(kernel);
+    for (const Item& item : late_) {
+      first = std::min(first, item.scratch_at);
+      end = std::max(end, item.scratch_at + scratch_of(*item.kernel));
+    }
+    std::int64_t scratch = needed <= first ? 0 : end;
 
     std::vector<std::vector<Item>> turns;  // first pieces, second pieces
     for (const Kernel& kernel : kernels) {
@@ -110,9 +117,11 @@ class Packer {
     return ceil_div(most, kScratchAlignment) * kScratchAlignment;
   }
 
-  // Whether a later stage would not mind: temporaries are always in somebody's way.
+  // Whether a later stage would not mind: temporaries are always in somebody's way, and bad ids must be noted before
+  // parameters change.
   bool may_wait(const Item& item) {
     return std::ranges::none_of(alone(*item.kernel)[item.piece].memory, [](const auto& entry) {
+      if (entry.first == Region::faults && entry.second.writable) return true;
       return static_cast<int>(entry.first) < ir::kSpaces && ir::is_arena(static_cast<ir::Space>(entry.first));
     });
   }

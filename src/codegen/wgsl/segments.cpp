@@ -87,6 +87,7 @@ Piece sort_positions(const Emitting& in, const Sorted& sorted) {
     source.close();
   });
   source.line("storageBarrier();");
+  source.line("workgroupBarrier();");
   const auto each_own = [&](const auto& write) {
     source.open("for (var i = start; i < select(start, start + count, first + i32(thread) < last); i++) {");
     source.line("let entry = {};", scratch("i", sorted.by_range));

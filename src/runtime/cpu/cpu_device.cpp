@@ -23,6 +23,7 @@ class CpuBuffer : public Buffer {
   CpuBuffer(std::int64_t elements, std::string_view what) {
     constexpr std::size_t kAlign = 256;
     const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
+    bytes_ = bytes;
     memory_.reset(std::calloc(bytes + kAlign, 1));
     if (!memory_) throw OutOfMemoryError(fmt::format("cpu: out of memory: {} for {}", in_mib(static_cast<std::int64_t>(bytes)), what));
     void* start = memory_.get();
@@ -30,6 +31,7 @@ class CpuBuffer : public Buffer {
     floats_ = static_cast<float*>(std::align(kAlign, bytes, start, space));
   }
   float* data() const { return floats_; }
+  void clear() { std::memset(floats_, 0, bytes_); }
 
  private:
   struct Free {
@@ -37,6 +39,7 @@ class CpuBuffer : public Buffer {
   };
   std::unique_ptr<void, Free> memory_;
   float* floats_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 class CpuLoaded : public Loaded {
@@ -72,6 +75,7 @@ class CpuDevice : public Device {
   std::string name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
 
+  void clear(Buffer& buffer) override { static_cast<CpuBuffer&>(buffer).clear(); }
   std::int64_t largest_buffer() const override { return std::numeric_limits<std::int64_t>::max() / 4; }
   std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
     return std::make_unique<CpuBuffer>(elements, what);

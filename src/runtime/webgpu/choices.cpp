@@ -1,7 +1,9 @@
 #include "runtime/webgpu/choices.h"
 
-#include <unistd.h>
+#include <fmt/format.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -77,7 +79,8 @@ void Choices::write(const std::filesystem::path& file, const Table& table) {
   std::error_code failed;
   std::filesystem::create_directories(file.parent_path(), failed);
   std::filesystem::path half = file;
-  half += "." + std::to_string(getpid());
+  static std::atomic<int> next{0};  // for devices of one process; others are told apart by the time
+  half += fmt::format(".{}-{}", std::chrono::steady_clock::now().time_since_epoch().count(), next++);
   {
     std::ofstream out(half, std::ios::binary);
     out << root.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';

@@ -21,7 +21,6 @@ class Choices {
   // Writes what was added since, together with what others have written meanwhile.
   void save();
 
-  const std::filesystem::path& file() const { return file_; }
   // $TENSORGRAD_CACHE, or the user's folder for such files; empty where there is none.
   static std::filesystem::path default_file();
 

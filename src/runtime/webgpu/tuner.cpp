@@ -25,11 +25,20 @@ std::int64_t operations(const Kernel& kernel) {
   return out;
 }
 
-// Elements from the place of a load to the last that it reads.
-std::int64_t extent(const ir::IndexMap& map) {
-  std::int64_t last = map.layers()[0].address.offset;
+// A view may start anywhere in its tensor: what counts is where the first element that it reads lies.
+std::int64_t start(const ir::IndexMap& map) { return map.layers()[0].address.offset; }
+
+bool runs_backwards(const ir::IndexMap& map) {
   for (int axis = 0; axis < map.shape().rank(); ++axis)
-    last += std::max<std::int64_t>(0, map.stride(axis)) * std::max<std::int64_t>(0, map.shape()[axis] - 1);
+    if (map.stride(axis) < 0) return true;
+  return false;
+}
+
+// Elements from there to the last.
+std::int64_t extent(const ir::IndexMap& map) {
+  std::int64_t last = 0;
+  for (int axis = 0; axis < map.shape().rank(); ++axis)
+    last += map.stride(axis) * std::max<std::int64_t>(0, map.shape()[axis] - 1);
   return last + 1;
 }
 
@@ -65,8 +74,8 @@ bool compact(Kernel& kernel, Elements& elements) {
   };
   for (const ir::Load& load : kernel.loads) {
     if (load.source != ir::Load::Source::memory) continue;
-    if (!load.map.is_strided()) return false;
-    note(load.place, extent(load.map));
+    if (!load.map.is_strided() || runs_backwards(load.map)) return false;
+    note({load.place.space, load.place.offset + start(load.map)}, extent(load.map));
   }
   for (const ir::MatmulPart& part : kernel.parts) {
     for (const ir::Store& store : part.stores) note(store.place, kernel.batches * kernel.M * part.N);
@@ -75,12 +84,14 @@ bool compact(Kernel& kernel, Elements& elements) {
   elements.fill(0);
   for (Tensor& tensor : tensors) {
     std::int64_t& end = elements[static_cast<std::size_t>(tensor.place.space)];
-    tensor.offset = end;
-    end += (tensor.count + 63) / 64 * 64;
+    tensor.offset = end + tensor.place.offset % 4;  // whether quads can be read stays as it is
+    end += (tensor.place.offset % 4 + tensor.count + 63) / 64 * 64;
   }
-  const auto move = [&](ir::Place& place) { place.offset = find(place)->offset; };
+  const auto move = [&](ir::Place& place, std::int64_t first = 0) {
+    place.offset = find({place.space, place.offset + first})->offset - first;
+  };
   for (ir::Load& load : kernel.loads)
-    if (load.source == ir::Load::Source::memory) move(load.place);
+    if (load.source == ir::Load::Source::memory) move(load.place, start(load.map));
   for (ir::MatmulPart& part : kernel.parts) {
     for (ir::Store& store : part.stores) move(store.place);
     if (part.sums_columns) move(part.column_sums.place);
@@ -104,7 +115,8 @@ void Tuner::choose(std::vector<Kernel>& kernels, const wgsl::Target& target) {
     if (!choice && tuning_ == Tuning::measure) {
       try {
         choice = fastest(alone, elements, target);
-      } catch (const OutOfMemoryError&) {  // no room for trials
+      } catch (const DeviceError&) {  // no room for trials, or a driver that does not like one of them
+        if (gpu_.lost()) throw;
         continue;
       }
       choices_.add(adapter_, key, *choice, by_shape[0].name);
@@ -156,7 +168,9 @@ double Tuner::microseconds(const Trial& trial, const Elements& elements) {
       const std::int64_t count = b.region == wgsl::Region::scratch  ? shader.scratch_elements
                                  : b.region == wgsl::Region::faults ? 4
                                                                     : elements[region];
-      if (!memory[region]) memory[region] = gpu_.buffer(4 * static_cast<std::uint64_t>((count + 7) / 4 * 4), "trials of a product");
+      const std::uint64_t bytes = 4 * static_cast<std::uint64_t>((count + 7) / 4 * 4);
+      gpu_.check_binding(bytes, "trials of a product");
+      if (!memory[region]) memory[region] = gpu_.buffer(bytes, "trials of a product");
       bindings.push_back({memory[region].get()});
     }
     groups.push_back(gpu_.bind(*trial.pipelines[i], bindings));

@@ -105,6 +105,11 @@ class WebGpuDevice : public Device {
     return std::make_unique<GpuBuffer>(gpu_->buffer(4 * static_cast<std::uint64_t>(rounded), what), ++buffers_);
   }
 
+  void clear(Buffer& buffer) override {
+    std::lock_guard lock(*mutex_);
+    gpu_->clear(get(buffer), 0, get(buffer).bytes());
+  }
+
   void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
     std::lock_guard lock(*mutex_);
     if (!bytes.empty()) gpu_->write(get(buffer), 4 * static_cast<std::uint64_t>(offset), bytes);

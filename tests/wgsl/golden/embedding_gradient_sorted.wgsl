@@ -46,6 +46,7 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
     }
   }
   storageBarrier();
+  workgroupBarrier();
   var mine = 0u;
   for (var i = start; i < select(start, start + count, first + i32(thread) < last); i++) {
     let entry = u32(scratch[i + 2001u]);
