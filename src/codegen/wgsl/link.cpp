@@ -74,11 +74,7 @@ struct Declarations {
 
 Memories all_memory(std::span<const Piece> pieces) {
   Memories out;
-  for (const Piece& piece : pieces)
-    for (const auto& [region, memory] : piece.memory) {
-      out[region].writable = out[region].writable || memory.writable;
-      out[region].dtypes.insert(memory.dtypes.begin(), memory.dtypes.end());
-    }
+  for (const Piece& piece : pieces) add(out, piece.memory);
   return out;
 }
 

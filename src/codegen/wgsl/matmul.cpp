@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
-#include "kernels/tiles.h"
+#include "codegen/wgsl/operand.h"
 
 namespace tensorgrad::wgsl {
 
@@ -14,55 +14,6 @@ using ir::Reg;
 using kernels::MatmulTiles;
 
 namespace {
-
-Reg last(const ir::ScalarProgram& program) { return static_cast<Reg>(program.code.size()) - 1; }
-
-// The load that an operand's program is, if it is nothing but one from memory.
-const ir::Load* plain_load(const Kernel& k, const ir::ScalarProgram& program) {
-  if (program.code.size() != 1 || program.code[0].op != ir::ScalarOp::load) return nullptr;
-  const ir::Load& load = k.loads[static_cast<std::size_t>(program.code[0].slot)];
-  return load.source == ir::Load::Source::memory && load.map.is_strided() ? &load : nullptr;
-}
-
-// An operand [batch..., rows, columns] of the product.
-struct Side {
-  const Kernel& k;
-  const ir::ScalarProgram& program;
-  const char* name;
-  std::int64_t rows, columns;
-
-  // Along which axis four neighbours can be read at once; -1: none.
-  int quad_axis() const {
-    const ir::Load* load = plain_load(k, program);
-    if (!load || load->dtype != DType::f32) return -1;
-    const int rank = load->map.shape().rank();
-    const ir::Affine& form = load->map.layers()[0].address;
-    if ((form.offset + load->place.offset) % 4 != 0) return -1;
-    for (const int axis : {rank - 1, rank - 2}) {
-      if (load->map.stride(axis) != 1 || load->map.shape()[axis] % 4 != 0) continue;
-      bool fits = true;
-      for (int d = 0; d < rank; ++d)
-        fits = fits && (d == axis || load->map.shape()[d] == 1 || (load->map.stride(d) % 4 == 0 && load->map.stride(d) >= 0));
-      if (fits) return axis == rank - 1 ? 1 : 0;
-    }
-    return -1;
-  }
-
-  // Declares fn NAME(batch, row, column) -> f32, or NAME_4 for four neighbours from there.
-  void declare(Source& source) const {
-    source.function(fmt::format("fn {}(batch: u32, row: u32, column: u32) -> f32", name), [&] {
-      ProgramWriter writer(source, k.loads, program);
-      writer.write({.linear = "", .line = "0u", .width = 1, .batch = "batch", .row = "row", .column = "column", .is_matrix = true});
-      source.line("return {};", writer.value(last(program)));
-    });
-    if (quad_axis() < 0) return;
-    const ir::Load& load = *plain_load(k, program);
-    source.function(fmt::format("fn {}_4(batch: u32, row: u32, column: u32) -> vec4<f32>", name), [&] {
-      const Address at = address(source, load.map, "batch", "row", "column", load.place.offset);
-      source.line("return {};", source.quad(region(load.place.space), fmt::format("({}) >> 2u", at.text), DType::f32));
-    });
-  }
-};
 
 class Matmul {
  public:
@@ -120,10 +71,7 @@ class Matmul {
   }
 
   void store_sums(Source& source, const MatmulPart& part, const std::string& at, const std::string& value) const {
-    const std::string condition = store_condition(source, part.column_sums, in_.guarded);
-    if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
-    source.store_element(region(part.column_sums.place.space), moved(at, part.column_sums.place.offset), DType::f32, value);
-    if (!condition.empty()) source.close();
+    store_guarded(source, part.column_sums, in_.guarded, moved(at, part.column_sums.place.offset), value);
   }
 
   Piece direct() {
@@ -241,7 +189,7 @@ class Matmul {
     const std::int64_t per_split = ceil_div(ceil_div(k_.K, t.splits), kernels::kSplitUnit) * kernels::kSplitUnit;
     const std::string end = t.splits == 1 ? u32_text(k_.K) : fmt::format("min({}u, (split + 1u) * {}u)", k_.K, per_split);
     // The next tile is on its way while this one is used.
-    const TileLoad a(*this, left(), "tile_a", t.TM, true, "m0", k_.M), b(*this, right(p), "tile_b", t.TN, false, "n0", part.N);
+    const TileLoad a(t, left(), "tile_a", t.TM, true, "m0", k_.M), b(t, right(p), "tile_b", t.TN, false, "n0", part.N);
     a.declare(source);
     b.declare(source);
     source.line("let begin = split * {}u;", per_split);
@@ -319,88 +267,6 @@ class Matmul {
       source.close();
     }
   }
-
-  // tile[k, x / 4] = the operand's elements at x0 + x and k0 + k; zero outside. `rows`: x runs over rows. In two
-  // halves: from memory into registers, from there into the tile.
-  class TileLoad {
-   public:
-    TileLoad(const Matmul& matmul, const Side& side, const char* tile, int X, bool rows, const char* x0, std::int64_t limit)
-        : side_(side), tile_(tile), x0_(x0), X_(X), TK_(matmul.tiles_.TK), rows_(rows), threads_(matmul.tiles_.threads()), limit_(limit),
-          K_(matmul.k_.K) {
-      const int axis = side.quad_axis();
-      turned_ = axis >= 0 && axis != (rows ? 0 : 1);  // neighbours in k: four by four, turned around
-      quads_ = axis >= 0;
-      count_ = turned_ ? TK_ * X_ / 16 : TK_ * X_ / 4;
-      turns_ = ceil_div(count_, threads_);
-    }
-
-    void declare(Source& source) const {
-      for (std::int64_t i = 0; i < turns_ * (turned_ ? 4 : 1); ++i) source.line("var {} = vec4<f32>();", slot(i));
-    }
-
-    void fetch(Source& source, const std::string& k0) const {
-      for (std::int64_t i = 0; i < turns_; ++i) {
-        begin(source, i);
-        const std::string q = at(i);
-        if (turned_) {
-          const std::string x = source.let(fmt::format("{} + 4u * ({})", x0_, turned_x(q)), "x");
-          const std::string k = source.let(fmt::format("{} + 4u * ({})", k0, turned_k(q)), "k");
-          for (int j = 0; j < 4; ++j) read(source, slot(4 * i + j), side_.name + std::string("_4"), fmt::format("{} + {}u", x, j), k, "vec4<f32>()");
-        } else {
-          const std::string x = source.let(fmt::format("{} + 4u * ({} % {}u)", x0_, q, X_ / 4), "x");
-          const std::string k = source.let(fmt::format("{} + {} / {}u", k0, q, X_ / 4), "k");
-          if (quads_) read(source, slot(i), side_.name + std::string("_4"), x, k, "vec4<f32>()");
-          else
-            for (int j = 0; j < 4; ++j) read(source, fmt::format("{}.{}", slot(i), "xyzw"[j]), side_.name, fmt::format("{} + {}u", x, j), k, "0.0f");
-        }
-        end(source);
-      }
-    }
-
-    void stash(Source& source) const {
-      for (std::int64_t i = 0; i < turns_; ++i) {
-        begin(source, i);
-        const std::string q = at(i);
-        if (!turned_) source.line("{}[{}] = {};", tile_, q, slot(i));
-        for (int j = 0; j < 4 && turned_; ++j)
-          source.line("{0}[(4u * ({1}) + {2}u) * {3}u + {4}] = vec4<f32>({5}.{9}, {6}.{9}, {7}.{9}, {8}.{9});", tile_, turned_k(q), j, X_ / 4,
-                      turned_x(q), slot(4 * i), slot(4 * i + 1), slot(4 * i + 2), slot(4 * i + 3), "xyzw"[j]);
-        end(source);
-      }
-    }
-
-   private:
-    // In small tiles, eight neighbours take blocks side by side in x: what they write lies side by side, too. In
-    // large ones neighbours read along k instead: there memory counts for more.
-    std::string turned_x(const std::string& q) const {
-      if (X_ == 32) return fmt::format("{} % 8u", q);
-      return X_ == 64 ? fmt::format("{0} % 8u + 8u * ({0} / {1}u)", q, 2 * TK_) : fmt::format("{} / {}u", q, TK_ / 4);
-    }
-    std::string turned_k(const std::string& q) const {
-      if (X_ == 32) return fmt::format("{} / 8u", q);
-      return X_ == 64 ? fmt::format("({} / 8u) % {}u", q, TK_ / 4) : fmt::format("{} % {}u", q, TK_ / 4);
-    }
-    std::string slot(std::int64_t i) const { return fmt::format("{}_{}", rows_ ? "next_a" : "next_b", i); }
-    std::string at(std::int64_t i) const { return i == 0 ? "thread" : fmt::format("(thread + {}u)", i * threads_); }
-    void begin(Source& source, std::int64_t i) const { source.open((i + 1) * threads_ > count_ ? fmt::format("if ({} < {}u) {{", at(i), count_) : "{"); }
-    void end(Source& source) const { source.close(); }
-
-    // The value where it exists, zero elsewhere; nothing is read outside.
-    void read(Source& source, const std::string& to, const std::string& function, const std::string& x, const std::string& k, const char* zero) const {
-      std::vector<std::string> holds;
-      if (limit_ % X_ != 0) holds.push_back(fmt::format("{} < {}u", x, limit_));
-      if (K_ % TK_ != 0) holds.push_back(fmt::format("{} < {}u", k, K_));
-      const std::string value = rows_ ? fmt::format("{}(batch, {}, {})", function, x, k) : fmt::format("{}(batch, {}, {})", function, k, x);
-      if (holds.empty()) source.line("{} = {};", to, value);
-      else source.line("if ({}) {{ {} = {}; }} else {{ {} = {}; }}", fmt::join(holds, " && "), to, value, to, zero);
-    }
-
-    const Side side_;
-    const char *tile_, *x0_;
-    int X_, TK_;
-    bool rows_, turned_ = false, quads_ = false;
-    std::int64_t threads_, limit_, K_, count_ = 0, turns_ = 0;
-  };
 
   void finish(Source& source, std::size_t p, int i, int j) const {
     const MatmulTiles& t = tiles_;

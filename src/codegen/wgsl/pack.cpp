@@ -159,10 +159,7 @@ class Packer {
       const Piece& piece = alone(*item.kernel)[item.piece];
       invocations = std::max(invocations, piece.invocations);
       terms.quads = terms.quads || piece.quads;
-      for (const auto& [region, memory] : piece.memory) {
-        terms.memory[region].writable = terms.memory[region].writable || memory.writable;
-        terms.memory[region].dtypes.insert(memory.dtypes.begin(), memory.dtypes.end());
-      }
+      add(terms.memory, piece.memory);
     }
     std::vector<Piece> out;
     for (const Item& item : items) {

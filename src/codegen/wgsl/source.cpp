@@ -46,6 +46,13 @@ std::string number(double value, DType dtype, int width) {
   return width == 1 ? text : fmt::format("{}({})", type_name(dtype, width), text);
 }
 
+void add(Memories& to, const Memories& more) {
+  for (const auto& [region, memory] : more) {
+    to[region].writable = to[region].writable || memory.writable;
+    to[region].dtypes.insert(memory.dtypes.begin(), memory.dtypes.end());
+  }
+}
+
 void Source::note(Region region, DType dtype, bool writes) {
   Memory& memory = memory_[region];
   memory.dtypes.insert(dtype == DType::boolean ? DType::i32 : dtype);

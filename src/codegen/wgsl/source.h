@@ -21,6 +21,7 @@ struct Memory {
   friend bool operator==(const Memory&, const Memory&) = default;
 };
 using Memories = std::map<Region, Memory>;
+void add(Memories& to, const Memories& more);
 
 // An array that the threads of a workgroup share.
 struct WorkgroupArray {

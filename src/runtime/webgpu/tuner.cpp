@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "kernels/tiles.h"
+#include "runtime/webgpu/shader_spec.h"
 #include "support/fail.h"
 #include "support/sha256.h"
 
@@ -145,10 +146,7 @@ std::vector<Tuner::Trial> Tuner::trials(const Kernel& kernel, const wgsl::Target
     Kernel with = kernel;
     with.tiles = tiles.name();
     out.push_back({with.tiles, wgsl::emit({&with, 1}, target, wgsl::checks_ids(with)), {}});
-    for (const wgsl::Shader& shader : out.back().shaders) {
-      specs.push_back({.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}});
-      for (const wgsl::Binding& b : shader.bindings) specs.back().accesses.push_back(b.writable ? Access::write : Access::read);
-    }
+    for (const wgsl::Shader& shader : out.back().shaders) specs.push_back(spec_of(shader));
   }
   const auto pipelines = gpu_.pipelines(specs);
   std::size_t next = 0;

@@ -7,6 +7,7 @@
 
 #include "codegen/wgsl/shader.h"
 #include "runtime/webgpu/gpu.h"
+#include "runtime/webgpu/shader_spec.h"
 #include "runtime/webgpu/tuner.h"
 #include "support/fail.h"
 
@@ -209,10 +210,7 @@ class WebGpuDevice : public Device {
     std::int64_t scratch = 0;
     std::vector<webgpu::PipelineSpec> specs;
     for (const Dispatch& d : list) {
-      webgpu::PipelineSpec spec{.name = d.shader.name, .wgsl = d.shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
-      for (const wgsl::Binding& b : d.shader.bindings)
-        spec.accesses.push_back(b.writable ? webgpu::Access::write : webgpu::Access::read);
-      specs.push_back(std::move(spec));
+      specs.push_back(webgpu::spec_of(d.shader));
       scratch = std::max(scratch, d.shader.scratch_elements);
     }
     const auto pipelines = gpu_->pipelines(specs);

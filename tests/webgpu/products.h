@@ -1,0 +1,55 @@
+// Products large enough that a device has a choice of tiles.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "ops/table.h"
+#include "schedule/plan.h"
+
+namespace tensorgrad {
+
+struct Product {
+  const char* name;
+  const char* graph;
+};
+
+inline const Product kProducts[] = {
+    {"plain", R"(
+  %0 = input {name="x", dtype=f32, shape=[1024,96]}
+  %1 = input {name="y", dtype=f32, shape=[96,1024]}
+  %2 = matmul(%0, %1)
+  output "p" = %2
+)"},
+    {"ragged", R"(
+  %0 = input {name="x", dtype=f32, shape=[901,94]}
+  %1 = input {name="y", dtype=f32, shape=[94,1001]}
+  %2 = matmul(%0, %1)
+  %3 = tanh(%2)
+  output "p" = %3
+)"},
+    {"transposed", R"(
+  %0 = input {name="x", dtype=f32, shape=[8,64,256]}
+  %1 = input {name="y", dtype=f32, shape=[8,300,64]}
+  %2 = permute(%0) {order=[0,2,1]}
+  %3 = permute(%1) {order=[0,2,1]}
+  %4 = matmul(%2, %3)
+  output "p" = %4
+)"},
+    {"in_parts_with_sums", R"(
+  %0 = input {name="x", dtype=f32, shape=[2100,200]}
+  %1 = input {name="y", dtype=f32, shape=[2100,260]}
+  %2 = permute(%0) {order=[1,0]}
+  %3 = matmul(%2, %1)
+  %4 = reduce_sum(%1) {axes=[0]}
+  output "p" = %3
+  output "s" = %4
+)"},
+};
+
+inline schedule::Plan plan_of(const char* body) {
+  const ir::Graph graph = ir::parse(fmt::format("graph {{{}}}\n", body), ops::find_primitive);
+  schedule::Layout parameters, state, inputs;
+  return schedule::plan(graph, {parameters, state, inputs});
+}
+
+}  // namespace tensorgrad
