@@ -46,7 +46,7 @@ struct Open {
 constexpr std::size_t kLoaded = 3;
 
 Open& open(const EvalOptions& options) {
-  static std::map<std::pair<std::string, int>, Open> all;
+  static auto& all = *new std::map<std::pair<std::string, int>, Open>;  // drivers do not like to be called at exit
   Open& open = all[{options.device, options.device == "cpu" ? options.threads : 0}];
   if (!open.device) open.device = runtime::open_device(options.device, options.threads);
   if (open.loaded.size() >= kLoaded) open.loaded.pop_front();

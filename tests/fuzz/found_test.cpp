@@ -87,6 +87,15 @@ const Found kFound[] = {
   output "loss" = %16
   gradient "v1" = %32
 })"},
+    {"the address of padding alone was a negative number, which a shader does not take as text", R"(graph {
+  %0 = parameter {name="v0", dtype=f32, shape=[]} : f32[]
+  %1 = parameter {name="v1", dtype=f32, shape=[1]} : f32[1]
+  %2 = pad(%1) {axis=0, before=1, after=0, value=0} : f32[2]
+  %3 = narrow(%2) {axis=0, start=0, length=1} : f32[1]
+  %4 = reshape(%3) {shape=[]} : f32[]
+  %5 = add(%0, %4) : f32[]
+  output "out3" = %5
+})"},
 };
 
 void expect_right(const std::vector<Configuration>& configurations) {

@@ -76,7 +76,8 @@ Address layer_address(Source& source, const Layer& layer, const Positions& at, s
   }
   // Only where all guards hold is the address in range.
   const std::string raw = form_text(source, layer.address, layer.shape, at, is_signed, 0);
-  std::string safe = is_signed ? fmt::format("u32({})", raw) : raw;
+  // By name: a negative number as text would be refused.
+  std::string safe = is_signed ? fmt::format("u32({})", source.let(raw, "s")) : raw;
   for (const Address::Guard& guard : out.guards) safe = fmt::format("select(0u, {}, {})", safe, guard.holds);
   out.text = source.let(offset ? fmt::format("{} + {}u", safe, offset) : safe, "i");
   return out;

@@ -10,7 +10,7 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   if (x >= 9u) { return; }
   let s_0 = i32(x) * -1 + 7;
   let g_1 = s_0;
-  let i_2 = select(0u, u32(s_0), (g_1 >= 0 && g_1 < 6));
+  let i_2 = select(0u, u32(g_1), (g_1 >= 0 && g_1 < 6));
   let v_3 = select((-1.0f), inputs[i_2], (g_1 >= 0 && g_1 < 6));
   let v_4 = -v_3;
   outputs[x] = v_4;
