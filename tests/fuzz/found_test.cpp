@@ -87,6 +87,16 @@ const Found kFound[] = {
   output "loss" = %16
   gradient "v1" = %32
 })"},
+    {"an infinite number, read through a guard, was written without the function that makes it", R"(graph {
+  %0 = constant {value=1, dtype=f32} : f32[]
+  %1 = constant {value=-inf, dtype=f32} : f32[]
+  %2 = less(%0, %1) : bool[]
+  %3 = where(%2, %1, %0) : f32[]
+  %4 = reshape(%0) {shape=[1]} : f32[1]
+  %5 = reshape(%3) {shape=[1]} : f32[1]
+  %6 = concat(%4, %5) {axis=0} : f32[2]
+  output "out" = %6
+})"},
     {"the address of padding alone was a negative number, which a shader does not take as text", R"(graph {
   %0 = parameter {name="v0", dtype=f32, shape=[]} : f32[]
   %1 = parameter {name="v1", dtype=f32, shape=[1]} : f32[1]

@@ -35,6 +35,18 @@ inline const Product kProducts[] = {
   %4 = matmul(%2, %3)
   output "p" = %4
 )"},
+    {"with_an_epilogue", R"(
+  %0 = input {name="x", dtype=f32, shape=[1024,64]}
+  %1 = input {name="y", dtype=f32, shape=[64,1024]}
+  %2 = matmul(%0, %1)
+  %3 = input {name="b", dtype=f32, shape=[1024]}
+  %4 = broadcast_to(%3) {shape=[1024,1024]}
+  %5 = add(%2, %4)
+  %6 = gelu(%5)
+  %7 = mul(%6, %5)
+  %8 = add(%7, %4)
+  output "p" = %8
+)"},
     {"in_parts_with_sums", R"(
   %0 = input {name="x", dtype=f32, shape=[2100,200]}
   %1 = input {name="y", dtype=f32, shape=[2100,260]}

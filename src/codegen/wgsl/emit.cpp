@@ -42,8 +42,7 @@ void store_guarded(Source& source, const ir::Store& store, bool guarded, const s
 std::string identity_text(Source& source, ir::Combine combine, DType dtype) {
   if (dtype == DType::boolean) return combine == ir::Combine::min || combine == ir::Combine::mul ? "true" : "false";
   const double value = ir::identity(combine, dtype);
-  if (dtype == DType::f32 && !std::isfinite(value)) use_function(source, "bits_to_f32", 1);
-  return number(value, dtype);
+  return literal(source, value, dtype);
 }
 
 // Few neighbours: all read all. Many: sixteen of them join their share first.

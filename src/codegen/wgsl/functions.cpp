@@ -1,6 +1,7 @@
 #include "codegen/wgsl/functions.h"
 
 #include <array>
+#include <cmath>
 #include <string_view>
 
 #include "codegen/wgsl/source.h"
@@ -176,6 +177,11 @@ std::string use_function(Source& source, const std::string& name, int width) {
   source.declare(fmt::format("fn {}_4({}) -> vec4<{}> {{\n  return vec4<{}>({});\n}}", name, fmt::join(parameters, ", "),
                              result_type(f), result_type(f), fmt::join(parts, ", ")));
   return name + "_4";
+}
+
+std::string literal(Source& source, double value, DType dtype, int width) {
+  if (dtype == DType::f32 && !std::isfinite(static_cast<float>(value))) use_function(source, "bits_to_f32", 1);
+  return number(value, dtype, width);
 }
 
 }  // namespace tensorgrad::wgsl

@@ -28,7 +28,7 @@ void ProgramWriter::write(const Point& point, const std::function<bool(std::size
     const Instr& in = program_.code[i];
     const int width = in.line ? 1 : point.width;
     switch (in.op) {
-      case ScalarOp::constant: values_[i] = number(in.value, in.dtype, 1); break;
+      case ScalarOp::constant: values_[i] = literal(source_, in.value, in.dtype); break;
       case ScalarOp::load: values_[i] = load(in, point); break;
       case ScalarOp::gather: values_[i] = gather(in, point); break;
       case ScalarOp::spread: values_[i] = width == 1 ? value(in.a) : source_.let(as(in.a, width), "v"); break;
@@ -37,8 +37,6 @@ void ProgramWriter::write(const Point& point, const std::function<bool(std::size
       case ScalarOp::accumulator: internal_error("{} is given from outside", ir::name(in.op));
       default: values_[i] = source_.let(compute(in, width), "v");
     }
-    if (in.op == ScalarOp::constant && !std::isfinite(static_cast<float>(in.value)) && in.dtype == DType::f32)
-      use_function(source_, "bits_to_f32", 1);
   }
 }
 
@@ -59,12 +57,10 @@ std::string read(Source& source, const Load& load, const Address& address) {
   switch (load.source) {
     case Load::Source::memory: out = source.element(region(load.place.space), address.text, load.dtype); break;
     case Load::Source::iota: out = fmt::format("i32({})", address.text); break;
-    case Load::Source::constant: out = number(load.value, load.dtype); break;
+    case Load::Source::constant: out = literal(source, load.value, load.dtype); break;
   }
-  for (auto guard = address.guards.rbegin(); guard != address.guards.rend(); ++guard) {
-    if (load.dtype == DType::f32 && !std::isfinite(static_cast<float>(guard->fill))) use_function(source, "bits_to_f32", 1);
-    out = fmt::format("select({}, {}, {})", number(guard->fill, load.dtype), out, guard->holds);
-  }
+  for (auto guard = address.guards.rbegin(); guard != address.guards.rend(); ++guard)
+    out = fmt::format("select({}, {}, {})", literal(source, guard->fill, load.dtype), out, guard->holds);
   return out;
 }
 
