@@ -21,11 +21,14 @@ class Array {
   const Shape& shape() const { return shape_; }
   std::int64_t count() const { return shape_.count(); }
 
-  // The numbers, row-major. Asking for the wrong type is a UserError.
-  std::span<const float> floats() const;
-  std::span<float> floats();
+  // The numbers, row-major: as they lie in an array that has a name, and handed over by one that has none and is about to
+  // go. Asking for the wrong type is a UserError.
+  std::span<const float> floats() const&;
+  std::span<float> floats() &;
+  std::vector<float> floats() &&;
   // i32, or bool as 0 and 1.
-  std::span<const std::int32_t> ints() const;
+  std::span<const std::int32_t> ints() const&;
+  std::vector<std::int32_t> ints() &&;
   // The only element of an array of one.
   double item() const;
 

@@ -160,12 +160,16 @@ class Result {
  public:
   // The loss of a step.
   float loss() const;
-  // The only output, or the one of that name.
-  const Array& output() const;
-  const Array& operator[](std::string_view name) const;
+  // The only output, or the one of that name. Of a Result without a name, which is about to go, a copy.
+  const Array& output() const&;
+  Array output() && { return std::as_const(*this).output(); }
+  const Array& operator[](std::string_view name) const&;
+  Array operator[](std::string_view name) && { return std::as_const(*this)[name]; }
   // What capture() named; needs RunOptions{.captures = true}.
-  const Array& capture(std::string_view name) const;
-  const NamedArrays& captures() const;
+  const Array& capture(std::string_view name) const&;
+  Array capture(std::string_view name) && { return std::as_const(*this).capture(name); }
+  const NamedArrays& captures() const&;
+  NamedArrays captures() && { return std::as_const(*this).captures(); }
   // Global norm of the gradients before clipping; needs clip_grad_norm.
   float grad_norm() const;
   // False when the step met NaN or infinity and was skipped.

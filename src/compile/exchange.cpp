@@ -63,15 +63,20 @@ constexpr const char* kStepEntry = "step";  // of the optimizer's state: steps m
 // State of all parameters in one tensor, "m:*"; outside it goes by parameter, "m:l1.W".
 bool Session::is_flat(const schedule::Layout::Entry& entry) const { return entry.name.back() == ir::kFlat[0]; }
 
+static bool is_of_the_guard(const schedule::Layout::Entry& entry) {
+  return entry.name == optim::kFailedState || entry.name == optim::kStepsState;
+}
+
 static std::string state_name(const schedule::Layout::Entry& entry, const ParamRecord& p) {
   return entry.name.substr(0, entry.name.size() - 1) + p.name;
 }
 
-NamedArrays Session::optimizer_state() const {
+NamedArrays Session::optimizer_state() {
   std::lock_guard lock(*mutex_);
+  notice();
   NamedArrays out;
   for (const auto& entry : state_layout_.entries()) {
-    if (entry.name == optim::kFailedState) continue;
+    if (is_of_the_guard(entry)) continue;
     if (!is_flat(entry)) {
       out.emplace(entry.name, read_array(*state_buffer_, entry.offset, entry.type));
       continue;
@@ -105,13 +110,14 @@ void Session::upload_optimizer_state(const NamedArrays& state) {
                     array.dtype() == DType::f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints()));
   };
   for (const auto& entry : state_layout_.entries()) {
-    if (entry.name == optim::kFailedState) continue;
+    if (is_of_the_guard(entry)) continue;
     if (!is_flat(entry)) put(entry.offset, entry.name);
     else
       for (const ParamRecord& p : params_)
         if (!p.frozen) put(entry.offset + param_layout_.find(p.name)->offset, state_name(entry, p));
   }
   steps_ = state.at(kStepEntry).ints()[0];
+  write_counter(optim::kStepsState, steps_);
 }
 
 std::string Session::fingerprint() const {

@@ -56,28 +56,28 @@ float Result::loss() const {
   return found->second.floats()[0];
 }
 
-const Array& Result::output() const {
+const Array& Result::output() const& {
   const NamedArrays& outputs = numbers(outcome_, "output").outputs;
   const std::vector<std::string> names = names_of(outputs);
   if (names.size() != 1) user_error("output: there are several outputs: {}\n  hint: result[\"{}\"]", join(names, ", "), names.front());
   return outputs.at(names.front());
 }
 
-const Array& Result::operator[](std::string_view name) const {
+const Array& Result::operator[](std::string_view name) const& {
   const NamedArrays& outputs = numbers(outcome_, "output").outputs;
   const auto found = outputs.find(std::string(name));
   if (found != outputs.end()) return found->second;
   user_error("output: there is no output '{}': the outputs are {}", name, listed(names_of(outputs)));
 }
 
-const NamedArrays& Result::captures() const {
+const NamedArrays& Result::captures() const& {
   const Outcome& outcome = numbers(outcome_, "captures");
   if (!outcome.with_captures)
     user_error("captures: they were not asked for\n  hint: step(feed, {{.captures = true}}) or run(feed, {{.captures = true}})");
   return outcome.captures;
 }
 
-const Array& Result::capture(std::string_view name) const {
+const Array& Result::capture(std::string_view name) const& {
   const NamedArrays& all = captures();
   const auto found = all.find(std::string(name));
   if (found != all.end()) return found->second;

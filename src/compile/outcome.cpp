@@ -26,12 +26,12 @@ void Outcome::settle() {
   const schedule::Plan& plan = variant->plan;
   for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
     const Result& result = plan.graph.results[i];
-    if (result.kind != Result::Kind::output || result.name != optim::kFiniteOutput) continue;
-    const Array flag = read(plan.results[i].offset, plan.graph[result.node].type);
-    finite = flag.ints()[0] != 0;
+    if (result.kind != Result::Kind::output || result.name != optim::kFailedOutput) continue;
+    behind = read(plan.results[i].offset, plan.graph[result.node].type).ints()[0];
   }
   settled = true;
-  if (!finite && step >= 0) error = session->note_failure(*this);
+  finite = behind == 0;
+  if (!finite && step >= 0) error = session->note_failure(*program, step - (behind - 1));
 }
 
 void Outcome::resolve() {
@@ -44,7 +44,7 @@ void Outcome::resolve() {
   for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
     const Result& result = plan.graph.results[i];
     if (result.kind != Result::Kind::output && result.kind != Result::Kind::capture) continue;
-    if (result.name == optim::kFiniteOutput) continue;
+    if (result.name == optim::kFailedOutput) continue;
     Array array = read(plan.results[i].offset, plan.graph[result.node].type);
     (result.kind == Result::Kind::output ? outputs : captures).emplace(result.name, std::move(array));
   }
@@ -74,7 +74,7 @@ Array Outcome::read(std::int64_t offset, const ir::Type& type) {
 void Outcome::check() {
   std::lock_guard lock(*mutex);
   if (error.empty()) return;
-  if (const auto owner = session ? session : watched.lock()) owner->acknowledge(step);
+  if (const auto owner = session ? session : watched.lock()) owner->acknowledge(step - (behind - 1));
   throw NonFiniteError(error);
 }
 

@@ -29,6 +29,8 @@ struct Outcome {
 
   bool settled = false, done = false;
   bool finite = true;
+  std::int32_t behind = 0;  // 0: all is well; 1: this step was not finite; n: the one n - 1 before it
+  bool told = false;        // that an id was bad, by an error of another
   std::string error;  // of a non-finite step under NonFinite::fail
   NamedArrays outputs, captures;
 

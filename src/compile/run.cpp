@@ -93,10 +93,16 @@ std::int64_t id_extent(const ir::Graph& graph, ir::NodeId id) {
 void Session::raise_failure(Program& program, const runtime::IndexFailure& failure, std::int64_t step) {
   for (const auto& each : {&program.main, &program.with_captures, &program.accumulating, &program.accumulating_captures})
     if (*each)
-      if (const auto behind = (*each)->latest.lock()) behind->snapshot();  // it is told the same
+      if (const auto behind = (*each)->latest.lock()) {  // it is told the same, if it is asked
+        behind->snapshot();
+        behind->told = true;
+      }
   const std::array<std::int32_t, runtime::kFaultElements> none{};
   device_->upload(*program.faults, 0, std::as_bytes(std::span(none)));
-  if (program.training && step >= 0) steps_ = std::min(steps_, step);
+  if (program.training) {
+    if (step >= 0) steps_ = std::min(steps_, step);
+    notice();
+  }
   const Variant* variant = program.variant(static_cast<Program::Kind>(failure.tag));
   if (!variant) internal_error("a bad id of an unknown program: {}", failure.value);
   const ir::Graph& graph = variant->plan.graph;
@@ -105,8 +111,10 @@ void Session::raise_failure(Program& program, const runtime::IndexFailure& failu
   const std::string op = site.composite.empty() ? std::string(node.op->name) : site.composite;
   const std::int64_t extent = id_extent(graph, failure.node);
   const std::string range = extent > 0 ? fmt::format("ids are 0 to {}", extent - 1) : "there are none";
-  throw UserError(user_message(op, fmt::format("id {} is out of range: {}", failure.value, range), "", site.scope,
-                               site.file, site.line));
+  const std::string text = user_message(op, fmt::format("id {} is out of range: {}", failure.value, range), "", site.scope,
+                                        site.file, site.line);
+  const bool late = program.training && !device_->immediate();
+  throw UserError(late ? fmt::format("step {}: {}", steps_, text) : text);
 }
 
 std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options) {
@@ -171,8 +179,9 @@ void Session::wait(Program& program) {
   device_->wait();
   for (const auto& variant : {&program.main, &program.with_captures, &program.accumulating, &program.accumulating_captures})
     if (*variant)
-      if (const auto latest = (*variant)->latest.lock()) latest->settle();
+      if (const auto latest = (*variant)->latest.lock(); latest && !latest->told) latest->settle();
   if (const auto failure = failure_of(program)) raise_failure(program, *failure, -1);
+  notice();
   raise_pending();
 }
 
@@ -188,21 +197,51 @@ void Session::acknowledge(std::int64_t step) {
   std::lock_guard lock(*mutex_);
   if (pending_.empty() || pending_step_ != step) return;  // an older one, seen before
   pending_.clear();
-  const std::int32_t zero = 0;
-  if (const auto* entry = state_layout_.find(optim::kFailedState))
-    device_->upload(*state_buffer_, entry->offset, std::as_bytes(std::span(&zero, 1)));
+  write_counter(optim::kFailedState, 0);
+  write_counter(optim::kStepsState, steps_);
 }
 
-// The step was not finite. Its inputs and parameters are still there if no other came after it.
-std::string Session::note_failure(Outcome& outcome) {
+void Session::write_counter(const char* name, std::int64_t value) {
+  const auto number = static_cast<std::int32_t>(value);
+  if (const auto* entry = state_layout_.find(name))
+    device_->upload(*state_buffer_, entry->offset, std::as_bytes(std::span(&number, 1)));
+}
+
+std::optional<std::int64_t> Session::read_counter(const char* name) const {
+  const auto* entry = state_layout_.find(name);
+  if (!entry) return {};
+  std::int32_t number = 0;
+  device_->read(*state_buffer_, entry->offset, std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
+namespace {
+
+std::string short_failure(std::int64_t step) { return fmt::format("step {}: the loss or a gradient is not finite", step); }
+
+}  // namespace
+
+// Where results are read late: what the device knows of the steps so far, whether somebody has read them or not.
+void Session::notice() {
+  if (device_->immediate()) return;
+  if (const auto made = read_counter(optim::kStepsState)) steps_ = std::min(steps_, *made);
+  const auto behind = non_finite_ == NonFinite::fail && pending_.empty() ? read_counter(optim::kFailedState) : std::nullopt;
+  if (!behind || *behind == 0) return;
+  pending_step_ = steps_ - *behind;
+  steps_ = pending_step_ + 1;
+  pending_ = short_failure(pending_step_);
+}
+
+// Step `step` was not finite. Its inputs and parameters are still there if no other came after it.
+std::string Session::note_failure(Program& program, std::int64_t step) {
   if (non_finite_ != NonFinite::fail || !pending_.empty()) return pending_;
-  const bool later = outcome.step + 1 != steps_;
-  steps_ = std::min(steps_, outcome.step + 1);  // those behind it changed nothing
-  pending_step_ = outcome.step;
-  pending_ = fmt::format("step {}: the loss or a gradient is not finite", outcome.step);
+  const bool later = step + 1 != steps_;
+  steps_ = std::min(steps_, step + 1);  // those behind it changed nothing
+  pending_step_ = step;
+  pending_ = short_failure(step);
   if (later) return pending_;
   try {
-    pending_ = fmt::format("step {}: {}", outcome.step, diagnose(*outcome.program));
+    pending_ = fmt::format("step {}: {}", step, diagnose(program));
   } catch (const DeviceError&) {  // no memory to keep every value: the short text has to do
   }
   return pending_;

@@ -88,7 +88,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<ParamInfo> parameters() const;
   NamedArrays download(ir::Space space) const;
   void upload(const NamedArrays& values, Upload mode);
-  NamedArrays optimizer_state() const;
+  NamedArrays optimizer_state();
   void upload_optimizer_state(const NamedArrays& state);
   std::string fingerprint() const;
   void reset(Program& program, std::optional<std::uint32_t> seed);
@@ -124,7 +124,10 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<Outcome> expect_outcome(const std::shared_ptr<Program>& program, Variant& variant, bool captures);
   void raise_failure(Program& program, const runtime::IndexFailure& failure, std::int64_t step);
   std::optional<runtime::IndexFailure> failure_of(const Program& program) const;
-  std::string note_failure(Outcome& outcome);
+  std::string note_failure(Program& program, std::int64_t step);
+  void notice();
+  void write_counter(const char* name, std::int64_t value);
+  std::optional<std::int64_t> read_counter(const char* name) const;
   std::string diagnose(Program& program);
   Array read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type) const;
   runtime::Spaces spaces(Program& program, Variant& variant) const;

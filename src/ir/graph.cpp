@@ -43,6 +43,16 @@ NodeId Graph::find(Result::Kind kind, std::string_view name) const {
   return -1;
 }
 
+bool checks_ids(const Node& node) {
+  switch (node.op->core) {
+    case Core::gather:
+    case Core::take:
+    case Core::segment_sum:
+    case Core::scatter_add: return true;
+    default: return std::holds_alternative<CheckAttrs>(node.attrs);
+  }
+}
+
 std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size());
   for (const Result& result : graph.results) live[static_cast<std::size_t>(result.node)] = true;

@@ -76,6 +76,8 @@ struct Graph {
 
 // For each node whether a result needs it.
 std::vector<bool> live_nodes(const Graph& graph);
+// Whether ids are checked while the node is computed.
+bool checks_ids(const Node& node);
 
 // One line a node; parse(print(g)) gives g again.
 std::string print(const Graph& graph);

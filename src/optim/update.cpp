@@ -23,6 +23,7 @@ class Update {
     gradient_ = flatten(trained, elements, [](const Trained& t) { return reshape(t.gradient, {t.gradient.count()}); });
     builder_.graph.results.push_back({Result::Kind::gradient, ir::kFlat, TensorAccess::node(gradient_)});
     if (options_.non_finite != NonFinite::ignore) guard(loss);
+    count_steps();
     if (options_.accumulate > 1 && !accumulate()) return;
     if (std::any_of(trained.begin(), trained.end(), [](const Trained& t) { return t.normalize; }))
       gradient_ = flatten(trained, elements, [&](const Trained& t) {
@@ -64,17 +65,25 @@ class Update {
     builder_.graph.results.push_back({Result::Kind::output, name, TensorAccess::node(value)});
   }
 
-  // Under `fail` the flag stays set, so that steps queued behind a bad one change nothing.
+  // Under `fail`, steps queued behind a bad one change nothing; they count how far behind it they are, so that whoever
+  // reads one of them learns which it was.
   void guard(const Tensor& loss) {
     const Tensor bad = sum(cast(logical_not(is_finite(gradient_)), i32)) + cast(logical_not(is_finite(loss)), i32);
-    const Tensor finite = equal(bad, 0);
-    output(kFiniteOutput, finite);
-    may_write_ = finite;
+    Tensor failed = where(equal(bad, 0), 0, 1);
     if (options_.non_finite == NonFinite::fail) {
-      const Tensor failed = builder_.leaf("state", kFailedState, {DType::i32, {}});
-      may_write_ = logical_and(finite, equal(failed, 0));
-      write_always(kFailedState, where(finite, failed, 1));
+      const Tensor before = builder_.leaf("state", kFailedState, {DType::i32, {}});
+      failed = where(equal(before, 0), failed, before + 1);
+      write_always(kFailedState, failed);
     }
+    output(kFailedOutput, failed);
+    may_write_ = equal(failed, 0);
+  }
+
+  // Where ids can be bad: a step with one is not counted.
+  void count_steps() {
+    const auto& nodes = builder_.graph.nodes;
+    if (std::none_of(nodes.begin(), nodes.end(), [](const ir::Node& node) { return ir::checks_ids(node); })) return;
+    write_always(kStepsState, builder_.leaf("state", kStepsState, {DType::i32, {}}) + 1);
   }
 
   // Adds this step's share to the sums. Returns whether the step applies them.

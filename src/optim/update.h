@@ -30,9 +30,10 @@ struct UpdateOptions {
 // Names of results and state that the runtime looks at. State is named kind:what ("m:*" for all
 // parameters), because a colon never stands in the name of a parameter: a field called `m` must not
 // meet Adam's m.
-inline constexpr const char* kFiniteOutput = "$finite";
+inline constexpr const char* kFailedOutput = "$failed";  // i32: 0, or the last finite step was so many steps ago
 inline constexpr const char* kNormOutput = "$grad_norm";
-inline constexpr const char* kFailedState = "guard:failed";
+inline constexpr const char* kFailedState = "guard:failed";  // kFailedOutput of the last step
+inline constexpr const char* kStepsState = "guard:steps";    // i32: steps made; stops at a bad id, as all state does
 inline constexpr const char* kUpdatesState = "adam:updates";
 
 // A UserError when a number of the optimizer makes no sense. The rate is a schedule and is checked

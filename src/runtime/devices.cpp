@@ -80,7 +80,8 @@ std::vector<DeviceInfo> devices() {
     if (named != "auto") return info.name == (named == "webgpu" ? "webgpu:0" : named);
     return info.name.starts_with("webgpu:") && !info.software;
   });
-  (chosen == list.end() ? list[0] : *chosen).chosen_by_auto = true;
+  if (chosen != list.end()) chosen->chosen_by_auto = true;
+  else if (named == "auto") list[0].chosen_by_auto = true;
   return list;
 }
 
@@ -150,7 +151,7 @@ std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sha
   if (name.starts_with(kOwn)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
   if (name != "auto" && name != "cpu")
-    user_error("device: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", name);
+    user_error("{}: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", name == wanted ? "device" : "TENSORGRAD_DEVICE", name);
   if (threads < 0 || threads > 1024) user_error("threads: {} is not between 0 (one per core) and 1024", threads);
   if (name == "auto")
     if (const auto index = webgpu::first_hardware()) return open_webgpu(*index, sharing);

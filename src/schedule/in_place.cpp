@@ -36,7 +36,7 @@ bool may_overwrite(const Graph& graph, const Fused& fused, NodeId old, NodeId id
       if (base != old && !comes_from(graph, fused, base, old)) continue;
       if (!is_alias(graph, input) || (core != Core::elementwise && core != Core::reduce)) return false;
       // Ids are looked at by whoever shares the work, also after their place was written.
-      if (checks_ids(graph[node])) return false;
+      if (ir::checks_ids(graph[node])) return false;
       // Stored as it is, it might be stored after it was overwritten.
       if (passes_through(graph, node) && node != id) return false;
       if (group.kind == Group::Kind::matmul) {

@@ -60,16 +60,6 @@ bool computes(const Node& node) {
   }
 }
 
-bool checks_ids(const Node& node) {
-  switch (node.op->core) {
-    case Core::gather:
-    case Core::take:
-    case Core::segment_sum:
-    case Core::scatter_add: return true;
-    default: return std::holds_alternative<ir::CheckAttrs>(node.attrs);
-  }
-}
-
 bool reads_memory(Core core, std::size_t index) {
   switch (core) {
     case Core::gather:

@@ -23,8 +23,6 @@ ir::NodeId base_of(const ir::Graph& graph, ir::NodeId id);
 bool is_alias(const ir::Graph& graph, ir::NodeId id);
 // Whether a node makes numbers: neither leaf, constant, iota nor view.
 bool computes(const ir::Node& node);
-// Whether ids are checked while the node is computed.
-bool checks_ids(const ir::Node& node);
 // Whether the operand must lie in memory: what ids point into, and what kernels of one node read.
 bool reads_memory(ir::Core core, std::size_t index);
 

@@ -30,7 +30,7 @@ void Fuser::link_updates() {
       const int reader = out_.group[at(id)];
       if (reader < 0 || reader == writer || needs_.needs(reader, writer)) continue;
       // A bad id is found before anything is overwritten.
-      if (checks_ids(graph_[id])) needs_.link(writer, reader);
+      if (ir::checks_ids(graph_[id])) needs_.link(writer, reader);
       for (const Operand& operand : operands_[at(id)]) {
         const Node& leaf = graph_[operand.base];
         if (leaf.op->core == Core::leaf && leaf.op->name != "input" && leaf.as<ir::LeafAttrs>().name == result.name)

@@ -1,6 +1,8 @@
 // Arrays on the host.
 #include "tensorgrad/array.h"
 
+#include <utility>
+
 #include "support/fail.h"
 
 namespace tensorgrad {
@@ -17,17 +19,27 @@ Array::Array(const Shape& shape, std::vector<std::int32_t> values, DType dtype)
     user_error("Array: the shape {} has {} elements, {} were given", shape.text(), shape.count(), ints_.size());
 }
 
-std::span<const float> Array::floats() const {
+std::span<const float> Array::floats() const& {
   if (dtype_ != DType::f32) user_error("Array: floats() of an array of {}\n  hint: ints()", name(dtype_));
   return floats_;
 }
 
-std::span<float> Array::floats() {
+std::span<float> Array::floats() & {
   if (dtype_ != DType::f32) user_error("Array: floats() of an array of {}\n  hint: ints()", name(dtype_));
   return floats_;
 }
 
-std::span<const std::int32_t> Array::ints() const {
+std::vector<float> Array::floats() && {
+  static_cast<void>(std::as_const(*this).floats());
+  return std::move(floats_);
+}
+
+std::vector<std::int32_t> Array::ints() && {
+  static_cast<void>(std::as_const(*this).ints());
+  return std::move(ints_);
+}
+
+std::span<const std::int32_t> Array::ints() const& {
   if (dtype_ == DType::f32) user_error("Array: ints() of an array of f32\n  hint: floats()");
   return ints_;
 }

@@ -95,7 +95,7 @@ TEST(CompileErrors, PassesAndThreads) {
        with_variable("TENSORGRAD_THREADS", "two")},
       {"no threads", "TENSORGRAD_THREADS: '0' is not a number between 1 and 1024", 0,
        with_variable("TENSORGRAD_THREADS", "0")},
-      {"device in the environment", "device: 'gpu' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", 0,
+      {"device in the environment", "TENSORGRAD_DEVICE: 'gpu' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", 0,
        with_variable("TENSORGRAD_DEVICE", "gpu")},
   });
 }

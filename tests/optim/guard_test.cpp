@@ -55,7 +55,9 @@ TEST(Guard, StepsBehindAFailedOneChangeNothing) {
   EXPECT_EQ(good.after.size(), 5u);  // parameters, m, v, the count of updates, the flag
   for (const auto& [name, values] : good.after)
     EXPECT_EQ(values == good.before.at(name), name == "guard:failed") << name;
-  const Step behind = interpret_step(program, {1, 1}, 1);
+  Step behind = interpret_step(program, {1, 1}, 1);
+  EXPECT_EQ(behind.after.at("guard:failed"), std::vector<double>{2});  // the one before it
+  behind.after.erase("guard:failed"), behind.before.erase("guard:failed");
   EXPECT_EQ(behind.after, behind.before);
   Step bad = interpret_step(program, {1, -1}, 0);
   EXPECT_EQ(bad.after.at("guard:failed"), std::vector<double>{1});

@@ -15,7 +15,7 @@ void expect_passes(const std::string& device) {
   const auto lines = json_lines(run);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(keys(lines[0]),
-            "event device description passed failed rows unfinished worst worst_row seconds");
+            "event device description passed failed rows unfinished hangs worst worst_row seconds");
   EXPECT_EQ(lines[0]["event"], "done");
   expect_starts_with(lines[0]["device"], device);
   EXPECT_GE(lines[0]["passed"], 3);

@@ -17,7 +17,7 @@ class Without : public testing::TestWithParam<std::string> {};
 
 TEST_P(Without, TheReferenceValuesHold) {
   for (const char* threads : {"1", "2"}) {
-    const ToolRun run = run_tool("verify " + std::string(TENSORGRAD_SOURCE_DIR) + "/tests/fixtures --device cpu --json --threads " + std::string(threads) + " --without " + GetParam());
+    const ToolRun run = run_tool("verify '" + std::string(TENSORGRAD_SOURCE_DIR) + "/tests/fixtures' --device cpu --json --threads " + std::string(threads) + " --without " + GetParam());
     ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
   }
 }

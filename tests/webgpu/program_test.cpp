@@ -117,7 +117,7 @@ TEST_F(GpuProgram, ABadIdIsToldWhenItIsReadAndChangesNothing) {
     train.step({{"ids", std::vector<std::int32_t>{0, 7, 1, 2}}}).loss();
     FAIL() << "nothing was raised";
   } catch (const UserError& error) {
-    EXPECT_EQ(std::string(error.what()).substr(0, 51), "Embedding: id 7 is out of range: ids are 0 to 4\n  i") << error.what();
+    expect_starts_with(error.what(), "step 0: Embedding: id 7 is out of range: ids are 0 to 4\n  in table, at program_test.cpp:");
   }
   EXPECT_EQ(train.fingerprint(), before);
   EXPECT_EQ(train.steps(), 0);
@@ -189,6 +189,66 @@ TEST_F(GpuProgram, WithoutMemoryForCapturesTheProgramStaysAsItWas) {
   step(twin, 2);
   step(train, 3), step(twin, 3);
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
+}
+
+// A bad step that nobody reads is told by whatever is read next, with its number; it and those behind it changed nothing.
+TEST_F(GpuProgram, ANonFiniteStepIsToldByTheNextThatIsRead) {
+  auto train = compile(Mlp{}, options("webgpu"), loss_of), twin = compile(Mlp{}, options("webgpu"), loss_of);
+  const auto bad_step = [&](int i) {
+    std::vector<float> x = wave(96, i);
+    x[7] = NAN;
+    return train.step({{"x", x}, {"y", wave(64, 2 * i)}});
+  };
+  for (int i = 0; i < 5; ++i) step(train, i), step(twin, i);
+  bad_step(5);
+  for (int i = 6; i < 9; ++i) step(train, i);
+  const Result later = step(train, 9);
+  try {
+    later.loss();
+    ADD_FAILURE() << "nothing was raised";
+  } catch (const NonFiniteError& error) {
+    EXPECT_STREQ(error.what(), "step 5: the loss or a gradient is not finite");
+  }
+  EXPECT_EQ(train.steps(), 6);
+  EXPECT_EQ(train.fingerprint(), twin.fingerprint());
+  // It goes on; wait() tells, too, where nothing was kept.
+  const float loss = step(train, 9).loss();
+  EXPECT_EQ(loss, step(twin, 9).loss());
+  bad_step(7);
+  step(train, 8);
+  EXPECT_EQ(train.optimizer_state().at("step").ints()[0], 8);
+  EXPECT_THROW(train.wait(), NonFiniteError);
+  train.wait();
+  EXPECT_EQ(train.fingerprint(), twin.fingerprint());
+}
+
+struct Dictionary {
+  Embedding e{5, 4};
+};
+
+// How many steps were made does not depend on which results the program kept.
+TEST_F(GpuProgram, ABadIdIsCountedTheSameWhoeverReads) {
+  for (const int keep : {0, 1, 2}) {  // nothing, the last result, all
+    auto train = compile(Dictionary{}, {.inputs = {{"ids", {2}, i32}}, .optimizer = Sgd{.lr = 0.1}, .device = "webgpu"},
+                         [](const Dictionary& m, const Inputs& in) { return sum(square(m.e(in["ids"]))); });
+    const auto step_with = [&](int id) { return train.step({{"ids", std::vector<std::int32_t>{0, id}}}); };
+    std::vector<Result> kept;
+    for (int i = 0; i < 9; ++i) {
+      const Result result = step_with(i == 5 ? 7 : 3);
+      if (keep == 2 || (keep == 1 && i == 8)) kept.push_back(result);
+    }
+    try {
+      if (kept.empty()) train.wait();
+      else kept.back().loss();
+      ADD_FAILURE() << "nothing was raised";
+    } catch (const UserError& error) {
+      expect_starts_with(error.what(), "step 5: Embedding: id 7 is out of range: ids are 0 to 4\n  in e, at program_test.cpp:");
+    }
+    EXPECT_EQ(train.steps(), 5) << keep;
+    train.wait();  // it was told
+    step_with(2).wait();
+    EXPECT_EQ(train.steps(), 6) << keep;
+  }
 }
 
 // What is told late is told once, before anything is done; the call can be made again.

@@ -65,6 +65,8 @@ CLI::Validator device_name() {
     }
     const bool known = std::find(names.begin(), names.end(), text) != names.end();
     if (known || (!adapters && text.starts_with("webgpu:"))) return "";
+    for (const char* other : {"gpu", "cuda", "vulkan", "metal", "d3d12", "WebGPU", "GPU"})
+      if (text == other) usage_error("there is no device '{}'\n  hint: webgpu?", text);
     unknown_name("device", text, names);
   });
 }

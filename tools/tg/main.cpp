@@ -1,6 +1,9 @@
 // tg, the command-line tool: puts the commands together and turns errors into exit codes: 0 for
 // success, 1 for an error, 2 for wrong words on the command line.
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 
 #include "bench.h"
@@ -80,6 +83,10 @@ int run(int argc, char** argv) {
     std::reverse(words.begin(), words.end());  // as CLI11 wants them
     tg.parse(words);
     if (tg.get_subcommands().empty()) fmt::print("{}", tg.help());
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+      complain(fmt::format("the output could not be written: {}", std::strerror(errno)));
+      return kError;
+    }
     return exit_code;
   } catch (const CLI::ExtrasError&) {
     const auto called = tg.get_subcommands();

@@ -28,6 +28,8 @@ using checks::Sample;
 // No new row is begun after this time, and those that run then are waited for until the other: a software
 // driver can take 20 s to compile a single shader.
 constexpr std::chrono::seconds kBudget{50}, kPatience{57};
+// A row that runs longer than this hangs.
+constexpr std::chrono::seconds kLongest{25};
 // Each thread opens a device of its own: drivers compile kernels side by side, and the interpreter,
 // which takes half the time on a fast GPU, runs on all of them.
 constexpr unsigned kMostThreads = 8;
@@ -44,6 +46,10 @@ struct Tally {
   std::set<std::string> ops;
   double worst = 0;
   std::string worst_row;
+
+  // Rows that were still running when patience ended. Their threads are, too, and use the devices.
+  std::vector<std::string> unfinished;
+  bool hangs = false;  // one of them has run for too long
 
   std::size_t rows() const { return passed + failures.size(); }
 };
@@ -64,18 +70,21 @@ class SelfTest {
   Tally run() {
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> threads;
-    for (unsigned i = 0; i < std::min(cores, kMostThreads); ++i)
-      threads.emplace_back([this] { work(); });
-    unfinished_ = watch(threads.size());
-    for (std::thread& thread : threads) unfinished_ ? thread.detach() : thread.join();
+    const unsigned count = std::min(cores, kMostThreads);
+    running_.resize(count);
+    for (unsigned i = 0; i < count; ++i)
+      threads.emplace_back([this, i] { work(running_[i]); });
+    const bool all_ended = watch(threads.size());
+    for (std::thread& thread : threads) all_ended ? thread.join() : thread.detach();
     std::lock_guard lock(mutex_);
-    if (broken_ && tally_.rows() == 0 && unfinished_ == 0) std::rethrow_exception(broken_);
+    if (broken_ && tally_.rows() == 0 && all_ended) std::rethrow_exception(broken_);
+    for (const Running& now : running_) {
+      if (!now.row) continue;
+      tally_.unfinished.push_back(now.row->name());
+      tally_.hangs = tally_.hangs || Clock::now() - now.since > kLongest;
+    }
     return tally_;
   }
-
-  // Rows that were still running when patience ended. Their threads are, too: this object and the devices
-  // must outlive them.
-  std::size_t unfinished() const { return unfinished_; }
 
   // A thread whose device could not be opened again.
   bool lost_device() {
@@ -86,13 +95,20 @@ class SelfTest {
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
  private:
+  // What a thread does now, if anything.
+  struct Running {
+    const Sample* row = nullptr;
+    Clock::time_point since;
+  };
+
   bool time_is_left() const { return options_.all || Clock::now() - start_ < kBudget; }
 
-  void work() {
+  void work(Running& now) {
     try {
       auto device = runtime::open_own_device(device_, 1);
       for (std::size_t i; time_is_left() && (i = next_++) < rows_.size();) {
         const Sample& row = *rows_[i];
+        begin(now, &row);
         try {
           const RowOutcome outcome = checks::check_row(*device, row);
           note(row, outcome, outcome.text());
@@ -102,6 +118,7 @@ class SelfTest {
           note(row, refused, error.what());
           device = runtime::open_own_device(device_, 1);  // the other may be lost
         }
+        begin(now, nullptr);
       }
     } catch (...) {  // no device to be had: the other threads go on
       std::lock_guard lock(mutex_);
@@ -110,6 +127,11 @@ class SelfTest {
     std::lock_guard lock(mutex_);
     ++ended_;
     changed_.notify_one();
+  }
+
+  void begin(Running& now, const Sample* row) {
+    std::lock_guard lock(mutex_);
+    now = {row, Clock::now()};
   }
 
   void note(const Sample& row, const RowOutcome& outcome, const std::string& text) {
@@ -123,9 +145,9 @@ class SelfTest {
       tally_.worst = outcome.worst, tally_.worst_row = row.name();
   }
 
-  // Until all threads have ended or patience has; how many have not. Shows a line kept up to date on a
+  // Until all threads have ended, or patience has: whether they have. Shows a line kept up to date on a
   // terminal, one every ten seconds elsewhere.
-  std::size_t watch(std::size_t threads) {
+  bool watch(std::size_t threads) {
     std::FILE* out = people(options_.json);
     const bool in_place = is_terminal(out);
     auto shown = Clock::now();
@@ -140,7 +162,7 @@ class SelfTest {
       std::fflush(out);
     }
     if (in_place) fmt::print(out, "\r{:60}\r", "");
-    return threads - ended_;
+    return threads == ended_;
   }
 
   const SelfTestOptions& options_;
@@ -152,7 +174,7 @@ class SelfTest {
   std::condition_variable changed_;
   Tally tally_;
   std::size_t ended_ = 0;  // threads
-  std::size_t unfinished_ = 0;
+  std::vector<Running> running_;  // of each thread
   std::exception_ptr broken_;
 };
 
@@ -224,7 +246,7 @@ int self_test(const SelfTestOptions& options) {
              done.passed, done.failures.size(), seconds, done.worst, done.worst_row);
   if (done.rows() < rows.size())
     fmt::print(out, "ran {} of {} rows, of {} of {} ops{}\n", done.rows(), rows.size(), done.ops.size(), op_count(rows),
-               test->unfinished() ? fmt::format("; {} did not end: does the device hang?", test->unfinished())
+               done.hangs ? fmt::format("; does the device hang? Without an end: {}", join(done.unfinished, ", "))
                : test->lost_device() ? "; the device could not be opened again"
                                      : "; --all runs the rest");
   if (options.json)
@@ -234,13 +256,14 @@ int self_test(const SelfTestOptions& options) {
                 {"passed", done.passed},
                 {"failed", done.failures.size()},
                 {"rows", rows.size()},
-                {"unfinished", test->unfinished()},
+                {"unfinished", done.unfinished},
+                {"hangs", done.hangs},
                 {"worst", json_number(done.worst)},
                 {"worst_row", done.worst_row},
                 {"seconds", rounded(seconds, 2)}});
-  const bool whole = test->unfinished() == 0 && !test->lost_device();
+  const bool whole = !done.hangs && !test->lost_device();
   const int exit_code = done.failures.empty() && done.rows() > 0 && whole ? 0 : 1;
-  if (test->unfinished() > 0) {  // what their threads use must not be torn down under them
+  if (!done.unfinished.empty()) {  // what their threads use must not be torn down under them
     std::fflush(nullptr);
     std::_Exit(exit_code);
   }
