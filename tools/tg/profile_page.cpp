@@ -44,7 +44,8 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
 </head>
 <body>
 <h1>Where the time of a step goes</h1>
-<p>Each dispatch was timed alone, so that the sum is more than a step takes when kernels overlap.
+<p>Each kernel was timed alone. In training, kernels that do not need each other share a dispatch and run side by side, and
+the host takes part, so that a step takes another time than the sum: <code>tg bench</code> tells it.
 Point at a bar for its numbers; click a heading to sort.</p>
 <main></main>
 <script type="application/json" id="profiles">
