@@ -15,7 +15,7 @@
 namespace tensorgrad::fuzz {
 namespace {
 
-constexpr std::uint64_t kPrograms = 2000, kFewOnGpu = 6, kOnGpu = 300;
+constexpr std::uint64_t kPrograms = 2000, kFewOnGpu = 6, kOnGpu = 150;
 
 class Fuzz : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Random, Fuzz, testing::Range(std::uint64_t{0}, kPrograms));
