@@ -100,6 +100,7 @@ struct Model {
   std::function<TrainingHandle(const std::string& device)> compile;
   NamedArrays inputs;
   int steps = 100, in_double = 100;  // so many
+  double late_loss = 1e-2;           // how far losses may be apart after the last step
 };
 
 constexpr double kRate = 1e-3;
@@ -238,7 +239,7 @@ class SlowGpuAccuracy : public GpuTest {
       fmt::print("| {} | {} | {} {} {}\n", m.name, row.steps, cells(row.gpu_cpu, true),
                  cells(row.cpu_double, row.in_double), cells(row.gpu_double, row.in_double));
       std::fflush(stdout);
-      const double loss = row.steps == 1 ? 1e-5 : row.steps == 10 ? 1e-4 : 5e-2;
+      const double loss = row.steps == 1 ? 1e-5 : row.steps == 10 ? 1e-4 : m.late_loss;
       const double parameters = std::min(2 * kRate * row.steps, 0.05);
       for (const Apart& apart : {row.gpu_cpu, row.cpu_double, row.gpu_double}) {
         EXPECT_LE(apart.loss, loss) << m.name << " after " << row.steps;
@@ -255,6 +256,7 @@ TEST_F(SlowGpuAccuracy, Vae) { expect_close(vae()); }
 TEST_F(SlowGpuAccuracy, Addition) {
   Model m = transformer("addition, batch 8", {.vocab = 12, .dim = 64, .context = 8, .layers = 3, .heads = 4,
                                               .activation = Activation::relu}, 8);
+  m.late_loss = 5e-2;  // seen: 1.1e-2 on an H200, where the CPU is what has drifted from double
   m.in_double = 10;
   expect_close(m);
 }

@@ -7,7 +7,6 @@
 
 namespace tensorgrad::wgsl {
 
-
 // Declares the function (and what it needs) and returns its name. Each exists for one value and for four
 // at a time where `width` is 4.
 std::string use_function(Source& source, const std::string& name, int width);
