@@ -129,7 +129,7 @@ Tensor rope(Operand x, float base, const Tensor& offset);
 // ---- matrix product of the last two axes; leading axes broadcast. Vectors as in PyTorch.
 Tensor matmul(Operand a, Operand b);
 
-// ---- indexing. Ids out of range are an error when the step runs on the CPU.
+// ---- indexing. Ids out of range are an error when the step runs.
 // Row ids[...] of a table [V, D] for each id: [..., D].
 Tensor embedding(Operand table, Operand ids);
 // x[..., ids[..., k, ...], ...] along one axis; the other axes of ids are no larger than those of x.
@@ -162,8 +162,14 @@ struct AttentionOptions {
   bool causal = true;
   std::optional<float> scale = {};  // 1/sqrt(D) when not given
 };
-// q [B, H, T, D], k and v [B, G, S, D] where G divides H (grouped-query attention).
+// softmax(scale q k^T) v in one kernel that never holds T x S scores: q [B, H, T, D], k [B, G, S, D] and v [B, G, S, V],
+// where G divides H (grouped-query attention). Causal: query t sees keys 0 .. t, counted from the end if S > T.
 Tensor attention(Operand q, Operand k, Operand v, AttentionOptions options = {});
+// The same over a cache whose keys are not all there yet: query t sees keys 0 .. start + t. `start` is an i32 scalar.
+Tensor attention(Operand q, Operand k, Operand v, const Tensor& start, AttentionOptions options = {});
+// x with elements start .. start + T - 1 of one axis replaced by those of `part`, whose axis has size T; what falls
+// outside is left out. `start` is an i32 scalar, known only when the program runs: how a cache is written.
+Tensor replace_at(Operand x, Operand part, int axis, const Tensor& start);
 // Over the last axis.
 Tensor layer_norm(Operand x, Operand gain, Operand bias, float eps = 1e-5f);
 Tensor rms_norm(Operand x, Operand gain, float eps = 1e-5f);
@@ -206,6 +212,30 @@ Tensor max_pool2d(Operand x, Pair kernel, Pool2dOptions options = {});
 // Padding counts as zeros.
 Tensor avg_pool2d(Operand x, Pair kernel, Pool2dOptions options = {});
 Tensor nearest_upsample2d(Operand x, Pair scale);
+
+// ---- state spaces: sequences are [B, L, C]
+// y[l, c] = bias[c] + sum over k of w[c, k] x[l - K + 1 + k, c], zeros before the start: x [B, L, C], w [C, K], bias [C].
+Tensor conv1d_causal_depthwise(Operand x, Operand w, Operand bias);
+
+enum class Discretisation : std::uint8_t { euler, zoh };
+struct SelectiveScanOptions {
+  Discretisation discretisation = Discretisation::euler;
+  // Training keeps the state once per this many steps and computes it again in between; 1 .. 256.
+  std::int64_t chunk = 16;
+};
+// Mamba's recurrence, per channel e with N states: dl = softplus(delta), A = -exp(A_log), a = exp(dl A),
+// h[l] = a h[l-1] + b B[l] u[l], y[l] = sum over n of C[l] h[l] + D u[l], where b is dl (euler) or (a - 1) / A (zoh).
+// u and delta [B, L, E], A_log [E, N], B and C [B, L, N], D [E].
+Tensor selective_scan(Operand u, Operand delta, Operand A_log, Operand B, Operand C, Operand D,
+                      SelectiveScanOptions options = {});
+
+struct SsdOptions {
+  std::int64_t chunk = 64;  // positions that see each other in one product; changes speed and rounding only
+};
+// Mamba-2's recurrence, per head with a state N x P, as matrix products over chunks: dl = softplus(dt),
+// a = exp(-exp(A_log) dl), h[l] = a h[l-1] + dl B[l] x[l]^T, y[l] = C[l]^T h[l] + D x[l]. x [B, L, H, P], dt [B, L, H],
+// A_log and D [H], B and C [B, L, G, N], where G divides H and head h uses group h * G / H.
+Tensor ssd(Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D, SsdOptions options = {});
 
 // ---- random, keyed by (seed, step, site of the call, index): the same on every device.
 // Zeroes each element with probability p and scales the rest by 1/(1-p); identity in compile_forward.

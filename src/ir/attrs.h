@@ -29,10 +29,13 @@ struct RowsAttrs { std::int64_t rows; };                    // segment_sum: rows
 struct ScatterAttrs { int axis; std::int64_t size; };       // scatter_add: size of that axis
 struct RandomAttrs { std::int64_t site; };                  // random: which call of the program
 struct NormAttrs { double eps; };                           // normalize
+struct AttentionAttrs { bool causal; double scale; };       // attention, attention_gradient
+struct SelectiveScanAttrs { bool zoh; std::int64_t chunk; };  // selective_scan, selective_scan_gradient
 struct CheckAttrs { std::int64_t size; };                   // check_index: ids are below this
 
 using Attrs = std::variant<NoAttrs, LeafAttrs, ConstantAttrs, IotaAttrs, CastAttrs, AxesAttrs,
                            AxisAttrs, CumsumAttrs, ShapeAttrs, OrderAttrs, NarrowAttrs, PadAttrs,
-                           WindowAttrs, RowsAttrs, ScatterAttrs, RandomAttrs, CheckAttrs, NormAttrs>;
+                           WindowAttrs, RowsAttrs, ScatterAttrs, RandomAttrs, CheckAttrs, NormAttrs,
+                           AttentionAttrs, SelectiveScanAttrs>;
 
 }  // namespace tensorgrad::ir

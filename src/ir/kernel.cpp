@@ -28,6 +28,10 @@ const char* name(Kernel::Kind kind) {
     case Kernel::Kind::matmul: return "matmul";
     case Kernel::Kind::segment_sum: return "segment_sum";
     case Kernel::Kind::scatter_add: return "scatter_add";
+    case Kernel::Kind::attention: return "attention";
+    case Kernel::Kind::attention_gradient: return "attention_gradient";
+    case Kernel::Kind::selective_scan: return "selective_scan";
+    case Kernel::Kind::selective_scan_gradient: return "selective_scan_gradient";
   }
   return "?";
 }

@@ -9,6 +9,7 @@
 #include "ir/graph.h"
 #include "ir/index_map.h"
 #include "ir/scalar.h"
+#include "ir/sequence.h"
 
 namespace tensorgrad::ir {
 
@@ -64,6 +65,14 @@ struct Kernel {
     matmul,
     segment_sum,  // load 0 ids [P], load 1 values [P, D]: lines = D, length = P
     scatter_add,  // load 0 ids, load 1 values, rows of `length`; added along rows of `extent`
+    // Loads: q [B, H, T, D], k [B, G, S, D], v [B, G, S, V], and start [] if `attention.cached`. The gradient reads out
+    // [B, H, T, V], log-sum-exp [B, H, T] and g [B, H, T, V] before the start.
+    attention,
+    attention_gradient,
+    // Loads: u, delta [B, L, E], A_log [E, N], B, C [B, L, N], D [E]. The gradient goes on with the states
+    // [B, chunks - 1, E, N] and g [B, L, E].
+    selective_scan,
+    selective_scan_gradient,
   };
   Kind kind = Kind::rows;
   std::string name;     // the ops it came from, for people
@@ -77,6 +86,9 @@ struct Kernel {
   bool reverse = false;             // scan: from the end
   std::int64_t extent = 0;          // segment_sum, scatter_add: ids are below this
   IndexMap store_map = IndexMap::contiguous({});  // scan, scatter_add: where the rows' elements go
+
+  AttentionShape attention;
+  SelectiveScanShape selective_scan;
 
   std::int64_t batches = 1, M = 0, K = 0;  // matmul
   std::string tiles;                       // matmul: those that a device likes best, by name; empty: by shape

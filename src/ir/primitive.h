@@ -41,6 +41,10 @@ enum class Core : std::uint8_t {
   segment_sum,  // adds rows of equal id, in order
   scatter_add,  // adds elements along an axis, in order
   fold,         // adds sliding windows back
+  attention,    // of q, k, v and perhaps a start: ir/sequence.h says how its result is packed
+  attention_gradient,       // of q, k, v, what attention gave, the gradient of its rows, and perhaps a start
+  selective_scan,           // of u, delta, A_log, B, C and D
+  selective_scan_gradient,  // of the same, what the scan gave, and the gradient of y
   composite,    // `expand` writes it with other ops, after differentiation
 };
 

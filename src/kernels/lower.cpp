@@ -356,6 +356,10 @@ class Lowering {
       case Core::segment_sum: segment_sum(id); break;
       case Core::scatter_add: scatter_add(id); break;
       case Core::fold: fold(id); break;
+      case Core::attention: attention(id, false); break;
+      case Core::attention_gradient: attention(id, true); break;
+      case Core::selective_scan: selective_scan(id, false); break;
+      case Core::selective_scan_gradient: selective_scan(id, true); break;
       default: internal_error("no kernel for {}", ir::print_node(graph_, id));
     }
     if (kernel_.stores.empty())
@@ -453,6 +457,45 @@ class Lowering {
     const Reg sum = kernel_.program.push({.op = ScalarOp::reduce, .dtype = dtype, .a = x, .node = id,
                                           .combine = ir::Combine::add, .line = true});
     for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, sum));
+  }
+
+  void attention(NodeId id, bool gradient) {
+    const Node& node = graph_[id];
+    const Shape &q = shape_of(node.inputs[0]), &k = shape_of(node.inputs[1]), &v = shape_of(node.inputs[2]);
+    const auto& attrs = node.as<ir::AttentionAttrs>();
+    const std::size_t operands = gradient ? 5 : 3;
+    kernel_.kind = gradient ? Kernel::Kind::attention_gradient : Kernel::Kind::attention;
+    kernel_.attention = {.B = q[0], .H = q[1], .G = k[1], .T = q[2], .S = k[2], .D = q[3], .V = v[3],
+                         .causal = attrs.causal, .cached = node.inputs.size() > operands, .scale = attrs.scale};
+    const ir::AttentionShape& s = kernel_.attention;
+    kernel_.lines = s.B * s.H * s.T, kernel_.length = s.S;
+    for (std::size_t i = 0; i < 3; ++i) add(operand(id, i));
+    if (gradient) {
+      const Load packed = operand(id, 3);
+      Load out = packed, lse = packed;
+      out.map = packed.map.narrow(0, s.out().offset, s.B * s.T * s.H * s.V).reshape({s.B, s.T, s.H, s.V}).permute({0, 2, 1, 3});
+      lse.map = packed.map.narrow(0, s.lse(), s.B * s.H * s.T).reshape({s.B, s.H, s.T});
+      add(std::move(out));
+      add(std::move(lse));
+      add(operand(id, 4));
+    }
+    if (s.cached) add(operand(id, operands));
+  }
+
+  void selective_scan(NodeId id, bool gradient) {
+    const Node& node = graph_[id];
+    const Shape &u = shape_of(node.inputs[0]), &A = shape_of(node.inputs[2]);
+    const auto& attrs = node.as<ir::SelectiveScanAttrs>();
+    kernel_.kind = gradient ? Kernel::Kind::selective_scan_gradient : Kernel::Kind::selective_scan;
+    kernel_.selective_scan = {.B = u[0], .L = u[1], .E = u[2], .N = A[1], .chunk = attrs.chunk, .zoh = attrs.zoh};
+    const ir::SelectiveScanShape& s = kernel_.selective_scan;
+    kernel_.lines = s.B * s.E * s.N, kernel_.length = s.L;
+    for (std::size_t i = 0; i < 6; ++i) add(operand(id, i));
+    if (!gradient) return;
+    Load states = operand(id, 6);
+    states.map = states.map.narrow(0, s.states(), s.B * s.kept() * s.E * s.N).reshape({s.B, s.kept(), s.E, s.N});
+    add(std::move(states));
+    add(operand(id, 7));
   }
 
   // Memory to memory.

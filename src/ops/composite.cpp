@@ -141,28 +141,6 @@ Tensor softmax_causal(Operand x) {
   return softmax(where(causal_mask(t.size(-2), t.size(-1)), t, -kInfinity), -1);
 }
 
-Tensor attention(Operand query, Operand key, Operand value, AttentionOptions options) {
-  Call call("attention", query.site());
-  const Tensor q = call.tensor(query), k = call.tensor(key), v = call.tensor(value);
-  const auto shapes = [&] {
-    return fmt::format("{}, {}, {}", call.describe("q", q), call.describe("k", k), call.describe("v", v));
-  };
-  if (q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || k.size(0) != q.size(0) || v.size(0) != q.size(0) ||
-      k.size(3) != q.size(3) || v.size(1) != k.size(1) || v.size(2) != k.size(2))
-    call.fail("", "needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, D]: {}", shapes());
-  const std::int64_t B = q.size(0), H = q.size(1), T = q.size(2), D = q.size(3), G = k.size(1), S = k.size(2);
-  if (G == 0 || H % G != 0) call.fail("", "the heads of k divide those of q: {}", shapes());
-  if (options.causal && S < T)
-    call.fail("", "causal attention needs at least as many keys as queries: {}", shapes());
-  const float scale = options.scale.value_or(1 / std::sqrt(static_cast<float>(D)));
-  // Grouped queries: the H/G heads of a group are more rows of the same product.
-  const Tensor rows = reshape(q, {B, G, H / G * T, D});
-  Tensor scores = reshape(matmul(rows, swap_axes(k, -1, -2)) * scale, {B, G, H / G, T, S});
-  if (options.causal) scores = where(causal_mask(T, S), scores, -kInfinity);
-  const Tensor weights = reshape(softmax(scores, -1), {B, G, H / G * T, S});
-  return reshape(matmul(weights, v), {B, H, T, v.size(3)});
-}
-
 Tensor layer_norm(Operand x, Operand gain, Operand bias, float eps) {
   Call call("layer_norm", x.site());
   const Tensor t = call.tensor(x);

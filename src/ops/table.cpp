@@ -11,7 +11,9 @@ std::span<const Family> families() {
       Family{"compare", compare_family()},   Family{"movement", movement_family()},
       Family{"reduce", reduce_family()},     Family{"matmul", matmul_family()},
       Family{"gather", gather_family()},     Family{"window", window_family()},
+      Family{"conv1d", conv1d_family()},
       Family{"random", random_family()},     Family{"composite", composite_family()},
+      Family{"attention", attention_family()}, Family{"state_space", state_space_family()},
   };
   return all;
 }

@@ -28,7 +28,10 @@ std::span<const ir::Primitive* const> reduce_family();
 std::span<const ir::Primitive* const> matmul_family();
 std::span<const ir::Primitive* const> gather_family();
 std::span<const ir::Primitive* const> window_family();
+std::span<const ir::Primitive* const> conv1d_family();
 std::span<const ir::Primitive* const> random_family();
 std::span<const ir::Primitive* const> composite_family();
+std::span<const ir::Primitive* const> attention_family();
+std::span<const ir::Primitive* const> state_space_family();
 
 }  // namespace tensorgrad::ops

@@ -1,4 +1,4 @@
-// Softmax and normalisation, by their definitions.
+// Softmax, normalisation and causal convolution, by their definitions.
 #include "reference/evaluate.h"
 
 namespace tensorgrad::reference {
@@ -53,10 +53,32 @@ Value normalize_about(const Node& node, Inputs in, bool center) {
 Value normalize(const Node& node, Inputs in) { return normalize_about(node, in, true); }
 Value rms_normalize(const Node& node, Inputs in) { return normalize_about(node, in, false); }
 
+// x [B, L, C], w [C, K], bias [C]; the last tap is the current sample.
+Value conv1d_causal_depthwise(const Node& node, Inputs in) {
+  for (const Value* operand : in) expect_dtype(node, *operand, DType::f32);
+  const Shape &x = in[0]->type.shape, &w = in[1]->type.shape;
+  const bool fits = x.rank() == 3 && w.rank() == 2 && w[0] == x[2] && in[2]->type.shape == Shape{x[2]};
+  expect(fits, node, "operands do not fit");
+  const std::int64_t B = x[0], L = x[1], C = x[2], K = w[1];
+  Value out = make_value(DType::f32, x);
+  for (std::int64_t b = 0; b < B; ++b)
+    for (std::int64_t l = 0; l < L; ++l)
+      for (std::int64_t c = 0; c < C; ++c) {
+        double y = in[2]->data[static_cast<std::size_t>(c)];
+        for (std::int64_t k = 0; k < K; ++k)
+          if (const std::int64_t from = l - (K - 1) + k; from >= 0)
+            y += in[1]->data[static_cast<std::size_t>(c * K + k)] *
+                 in[0]->data[static_cast<std::size_t>((b * L + from) * C + c)];
+        out.data[static_cast<std::size_t>((b * L + l) * C + c)] = y;
+      }
+  return out;
+}
+
 constexpr Evaluation kTable[] = {{"softmax", 1, softmax},
                                  {"log_softmax", 1, log_softmax},
                                  {"normalize", 1, normalize},
-                                 {"rms_normalize", 1, rms_normalize}};
+                                 {"rms_normalize", 1, rms_normalize},
+                                 {"conv1d_causal_depthwise", 3, conv1d_causal_depthwise}};
 
 }  // namespace
 

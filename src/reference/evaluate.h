@@ -32,6 +32,8 @@ std::span<const Evaluation> movement_table();
 std::span<const Evaluation> reduce_table();
 std::span<const Evaluation> gather_table();
 std::span<const Evaluation> composite_table();
+std::span<const Evaluation> attention_table();
+std::span<const Evaluation> state_space_table();
 
 // All zeros.
 inline Value make_value(DType dtype, const Shape& shape) {

@@ -23,7 +23,8 @@ bool is_leaf(std::string_view name) {
 
 const Evaluation* find(std::string_view name) {
   for (const auto& table : {elementwise_table(), random_table(), movement_table(), reduce_table(),
-                            gather_table(), composite_table()})
+                            gather_table(), composite_table(), attention_table(),
+                            state_space_table()})
     for (const Evaluation& entry : table)
       if (entry.name == name) return &entry;
   return nullptr;
