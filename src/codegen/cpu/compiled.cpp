@@ -15,6 +15,10 @@ std::unique_ptr<Compiled> compile(const ir::Kernel& kernel) {
     case ir::Kernel::Kind::matmul: return compile_matmul(kernel);
     case ir::Kernel::Kind::segment_sum: return compile_segment_sum(kernel);
     case ir::Kernel::Kind::scatter_add: return compile_scatter_add(kernel);
+    case ir::Kernel::Kind::attention: return compile_attention(kernel);
+    case ir::Kernel::Kind::attention_gradient: return compile_attention_gradient(kernel);
+    case ir::Kernel::Kind::selective_scan: return compile_selective_scan(kernel);
+    case ir::Kernel::Kind::selective_scan_gradient: return compile_selective_scan_gradient(kernel);
   }
   return nullptr;
 }

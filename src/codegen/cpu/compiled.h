@@ -36,6 +36,10 @@ std::unique_ptr<Compiled> compile_scan(const ir::Kernel& kernel);
 std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel);
 std::unique_ptr<Compiled> compile_segment_sum(const ir::Kernel& kernel);
 std::unique_ptr<Compiled> compile_scatter_add(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_attention(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_attention_gradient(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_selective_scan(const ir::Kernel& kernel);
+std::unique_ptr<Compiled> compile_selective_scan_gradient(const ir::Kernel& kernel);
 
 // Scratch memory of the calling thread, at least that many floats, kept between calls. Each use
 // within one task takes an index of its own.
