@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kThreads = 256;
 constexpr std::int64_t kFewRows = 16;  // a thread walks them alone
-constexpr std::int64_t kTurns = 32;    // of a thread along its column; more rows are cut into parts
+constexpr std::int64_t kTurns = 8;     // of a thread along its column; more rows are cut into parts
 
 class Columns {
  public:
@@ -149,7 +149,9 @@ class Columns {
 
   Piece join(std::int64_t parts) {
     Source source = in_.source(" (whole)");
-    ProgramWriter::note(source, k_.loads, k_.program);
+    ir::ScalarProgram behind;  // the sums
+    std::ranges::copy_if(k_.program.code, std::back_inserter(behind.code), [](const Instr& in) { return in.line; });
+    ProgramWriter::note(source, k_.loads, behind);
     note_stores(source, k_.stores, in_.guarded);
     source.note(Region::scratch, DType::i32, false);
     source.note(Region::scratch, DType::f32, false);

@@ -96,6 +96,11 @@ namespace {
 void check_size(const Emitting& in) {
   const ir::Kernel& k = in.kernel;
   std::int64_t largest = k.kind == ir::Kernel::Kind::matmul ? k.batches * k.M * k.K : k.elements();
+  // No thread counts all scores, or the steps of all states.
+  if (k.kind == ir::Kernel::Kind::attention) largest = k.attention.result_elements();
+  if (k.kind == ir::Kernel::Kind::attention_gradient) largest = k.attention.gradient_elements();
+  if (k.kind == ir::Kernel::Kind::selective_scan) largest = k.selective_scan.result_elements();
+  if (k.kind == ir::Kernel::Kind::selective_scan_gradient) largest = k.selective_scan.gradient_elements();
   for (const ir::MatmulPart& part : k.parts) largest = std::max({largest, k.batches * k.M * part.N, k.batches * k.K * part.N});
   for (const ir::Load& load : k.loads)
     for (const ir::Layer& layer : load.map.layers()) largest = std::max(largest, layer.shape.count());
@@ -115,6 +120,10 @@ std::vector<Piece> emit_pieces(const Emitting& in) {
     case ir::Kernel::Kind::matmul: return emit_matmul(in);
     case ir::Kernel::Kind::segment_sum: return emit_segment_sum(in);
     case ir::Kernel::Kind::scatter_add: return emit_scatter_add(in);
+    case ir::Kernel::Kind::attention: return emit_attention(in);
+    case ir::Kernel::Kind::attention_gradient: return emit_attention_gradient(in);
+    case ir::Kernel::Kind::selective_scan: return emit_selective_scan(in);
+    case ir::Kernel::Kind::selective_scan_gradient: return emit_selective_scan_gradient(in);
   }
   return {};
 }

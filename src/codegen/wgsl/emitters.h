@@ -27,6 +27,10 @@ std::vector<Piece> emit_scan(const Emitting& in);
 std::vector<Piece> emit_matmul(const Emitting& in);
 std::vector<Piece> emit_segment_sum(const Emitting& in);
 std::vector<Piece> emit_scatter_add(const Emitting& in);
+std::vector<Piece> emit_attention(const Emitting& in);
+std::vector<Piece> emit_attention_gradient(const Emitting& in);
+std::vector<Piece> emit_selective_scan(const Emitting& in);
+std::vector<Piece> emit_selective_scan_gradient(const Emitting& in);
 
 // Notes the memory of stores, and of faults where they must be looked at.
 void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded);

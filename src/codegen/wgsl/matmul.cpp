@@ -248,8 +248,10 @@ class Matmul {
       source.line("workgroupBarrier();");
     }
     if (t.slices > 1) source.open("if (slice == 0u) {");
-    for (int i = 0; i < t.RM; ++i)
-      for (int j = 0; j < quads_n; ++j) finish(source, p, i, j);
+    if (t.splits == 1 && is_long(part.epilogue)) finish_in_turn(source, p);
+    else
+      for (int i = 0; i < t.RM; ++i)
+        for (int j = 0; j < quads_n; ++j) finish(source, p, i, j);
     if (t.slices > 1) source.close();
     if (part.sums_columns) {
       source.line("tile_a[thread] = sums;");
@@ -266,6 +268,36 @@ class Matmul {
       }
       source.close();
     }
+  }
+
+  // Whether what becomes of an element is so much that writing it down for each would not fit where instructions are kept.
+  static bool is_long(const ir::ScalarProgram& program) {
+    return std::any_of(program.code.begin(), program.code.end(), [](const ir::Instr& in) { return ir::is_costly(in.op); });
+  }
+
+  // The same for all rows of a thread, written down once.
+  void finish_in_turn(Source& source, std::size_t p) const {
+    const MatmulTiles& t = tiles_;
+    const MatmulPart& part = k_.parts[p];
+    const int w = width(part), TX = t.TN / t.RN;
+    // The number of rows is no constant, so that nobody unrolls the loop.
+    source.line("let rows = select({}u, 0u, m0 >= {}u);", t.RM, k_.M);
+    source.open("for (var i = 0u; i < rows; i++) {");
+    source.line("let m = m0 + (i / 4u) * {}u + i % 4u + 4u * ty;", t.TM / (t.RM / 4));
+    if (k_.M % t.TM != 0) source.open(fmt::format("if (m < {}u) {{", k_.M));
+    for (int j = 0; j < t.RN / 4; ++j) {
+      source.line("var c{0} = c0_{0};", j);
+      for (int i = 1; i < t.RM; ++i) source.line("c{0} = select(c{0}, c{1}_{0}, i == {1}u);", j, i);
+      source.line("let n{} = n0 + {}u + 4u * tx;", j, j * 4 * TX);
+      for (int q = 0; q < (w == 4 ? 1 : 4); ++q) {
+        if (part.N % t.TN != 0) source.open(fmt::format("if (n{} + {}u < {}u) {{", j, q, part.N));
+        if (w == 4) source.line("finish_{0}((batch * {1}u + m) * {2}u + n{3} / 4u, c{3});", p, k_.M, part.N / 4, j);
+        else source.line("finish_{0}((batch * {1}u + m) * {2}u + n{3} + {4}u, c{3}.{5});", p, k_.M, part.N, j, q, "xyzw"[q]);
+        if (part.N % t.TN != 0) source.close();
+      }
+    }
+    if (k_.M % t.TM != 0) source.close();
+    source.close();
   }
 
   void finish(Source& source, std::size_t p, int i, int j) const {

@@ -13,14 +13,28 @@ Reg last(const ir::ScalarProgram& program) { return static_cast<Reg>(program.cod
 const ir::Load* plain_load(const Kernel& k, const ir::ScalarProgram& program) {
   if (program.code.size() != 1 || program.code[0].op != ir::ScalarOp::load) return nullptr;
   const ir::Load& load = k.loads[static_cast<std::size_t>(program.code[0].slot)];
-  return load.source == ir::Load::Source::memory && load.map.is_strided() ? &load : nullptr;
+  return load.source == ir::Load::Source::memory && load.dtype == DType::f32 ? &load : nullptr;
+}
+
+// Several matrices [columns, n] that lie side by side, each turned around, as one [rows, columns]: four neighbouring rows
+// lie side by side.
+bool is_turned_in_pieces(const ir::Load& load, std::int64_t rows, std::int64_t columns) {
+  const std::vector<ir::Layer>& layers = load.map.layers();
+  if (layers.size() != 2 || !layers[0].guards.empty() || !layers[1].guards.empty()) return false;
+  const ir::Layer outer = ir::coarsen(layers[0]), &inner = layers[1];
+  const bool row_major = outer.shape == Shape{rows * columns} && outer.address.coef[0] == 1 && outer.address.offset == 0;
+  if (!row_major || inner.shape.rank() != 3 || inner.shape[2] != columns || inner.shape[1] % 4 != 0) return false;
+  const auto& coef = inner.address.coef;
+  return coef[1] == 1 && coef[0] % 4 == 0 && coef[2] % 4 == 0 && coef[0] >= 0 && coef[2] >= 0 &&
+         (inner.address.offset + load.place.offset) % 4 == 0;
 }
 
 }  // namespace
 
 int Side::quad_axis() const {
   const ir::Load* load = plain_load(k, program);
-  if (!load || load->dtype != DType::f32) return -1;
+  if (!load) return -1;
+  if (!load->map.is_strided()) return is_turned_in_pieces(*load, rows, columns) ? 0 : -1;
   const int rank = load->map.shape().rank();
   const ir::Affine& form = load->map.layers()[0].address;
   if ((form.offset + load->place.offset) % 4 != 0) return -1;

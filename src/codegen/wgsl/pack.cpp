@@ -33,6 +33,10 @@ std::vector<Range> written(const Kernel& k) {
       case Kernel::Kind::segment_sum: add(s, k.lines * k.extent); break;
       case Kernel::Kind::scatter_add:
       case Kernel::Kind::scan: add(s, k.store_map.shape().count()); break;
+      case Kernel::Kind::attention: add(s, k.attention.result_elements()); break;
+      case Kernel::Kind::attention_gradient: add(s, k.attention.gradient_elements()); break;
+      case Kernel::Kind::selective_scan: add(s, k.selective_scan.result_elements()); break;
+      case Kernel::Kind::selective_scan_gradient: add(s, k.selective_scan.gradient_elements()); break;
       case Kernel::Kind::matmul: break;  // below
     }
   }
@@ -47,6 +51,20 @@ bool reads(const Kernel& k, ir::Space space) {
   return std::any_of(k.loads.begin(), k.loads.end(), [&](const ir::Load& load) {
     return load.source == ir::Load::Source::memory && load.place.space == space;
   });
+}
+
+// Whether a second piece does: that of a product, or of sums down columns, reads what stands behind the sums and no operand.
+bool reads_late(const Kernel& k, ir::Space space) {
+  const auto reads_there = [&](const ir::ScalarProgram& program, bool lines) {
+    return std::any_of(program.code.begin(), program.code.end(), [&](const ir::Instr& in) {
+      if ((in.op != ir::ScalarOp::load && in.op != ir::ScalarOp::gather) || (lines && !in.line)) return false;
+      const ir::Load& load = k.loads[static_cast<std::size_t>(in.slot)];
+      return load.source == ir::Load::Source::memory && load.place.space == space;
+    });
+  };
+  if (k.kind == Kernel::Kind::columns) return reads_there(k.program, true);
+  if (k.kind != Kernel::Kind::matmul) return reads(k, space);
+  return std::any_of(k.parts.begin(), k.parts.end(), [&](const ir::MatmulPart& part) { return reads_there(part.epilogue, false); });
 }
 
 // One piece of a kernel, to run.
@@ -126,11 +144,11 @@ class Packer {
     });
   }
 
-  // Whether the kernel touches what the item writes, or writes what it reads.
+  // Whether the kernel touches what a late item writes, or writes what it reads.
   bool meets(const Item& item, const Kernel& kernel) const {
     const std::vector<Range> own = written(*item.kernel);
     for (const Range& theirs : written(kernel))
-      if (std::ranges::any_of(own, [&](const Range& r) { return r.meets(theirs); }) || reads(*item.kernel, theirs.space)) return true;
+      if (std::ranges::any_of(own, [&](const Range& r) { return r.meets(theirs); }) || reads_late(*item.kernel, theirs.space)) return true;
     return std::ranges::any_of(own, [&](const Range& r) { return reads(kernel, r.space); });
   }
 

@@ -167,8 +167,9 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
   const ir::Store& s = k.stores[0];
   constexpr std::int64_t kBeside = 32, kAbove = 8;
   const std::int64_t blocks = ceil_div(D, kBeside);
-  std::int64_t parts = std::max<std::int64_t>(1, ceil_div(P, 2048));
-  if (V * blocks >= 4096 || V * D * parts > (std::int64_t{1} << 26)) parts = 1;
+  // Few ids to a workgroup, as long as there are not too many workgroups.
+  std::int64_t parts = P <= 2048 ? 1 : std::clamp<std::int64_t>(4096 / (V * blocks), 1, ceil_div(P, 512));
+  if (V * D * parts > (std::int64_t{1} << 26)) parts = 1;
   const std::int64_t per_part = ceil_div(std::max<std::int64_t>(P, 1), parts);
   const bool whole = parts == 1;
   Source first = in.source(whole ? "" : " (parts)");
