@@ -127,6 +127,7 @@ std::vector<DispatchTime> ProgramHandle::profile(int steps) {
 
 std::vector<PassInfo> compiler_passes() {
   std::vector<PassInfo> out;
+  for (const auto& pass : passes::before_gradients()) out.push_back({pass.name, pass.what});
   for (const auto& pass : passes::pipeline()) out.push_back({pass.name, pass.what});
   for (const auto& part : schedule::switches()) out.push_back({part.name, part.what});
   return out;

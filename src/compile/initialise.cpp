@@ -15,6 +15,10 @@ Init ones() { return {.kind = Init::Kind::ones, .values = {}}; }
 Init constant(float value) { return {.kind = Init::Kind::constant, .a = value, .values = {}}; }
 Init normal(float deviation, float mean) { return {.kind = Init::Kind::normal, .a = mean, .b = deviation, .values = {}}; }
 Init uniform(float low, float high) { return {.kind = Init::Kind::uniform, .a = low, .b = high, .values = {}}; }
+Init log_of_uniform(float low, float high) {
+  return {.kind = Init::Kind::log_of_uniform, .a = low, .b = high, .values = {}};
+}
+Init step_size(float low, float high) { return {.kind = Init::Kind::step_size, .a = low, .b = high, .values = {}}; }
 Init kaiming(float gain) { return {.kind = Init::Kind::normal, .b = gain, .scale_by_fan = true, .values = {}}; }
 Init kaiming_uniform(float gain) {
   return {.kind = Init::Kind::uniform, .a = -gain, .b = gain, .scale_by_fan = true, .values = {}};
@@ -65,6 +69,13 @@ std::vector<float> initial_values(const Init& init, const Shape& shape, const st
     return threefry(seed, kStream, stream, static_cast<std::uint32_t>(pair));
   };
   std::vector<float> out(count, 0.0f);
+  const auto draw = [&](auto value_of) {  // of a number in [0, 1)
+    for (std::size_t i = 0; i < count; i += 2) {
+      const auto word = random(i / 2);
+      out[i] = static_cast<float>(value_of(static_cast<double>(unit_float(word[0]))));
+      if (i + 1 < count) out[i + 1] = static_cast<float>(value_of(static_cast<double>(unit_float(word[1]))));
+    }
+  };
   switch (init.kind) {
     case Init::Kind::zeros: break;
     case Init::Kind::ones: out.assign(count, 1.0f); break;
@@ -78,12 +89,13 @@ std::vector<float> initial_values(const Init& init, const Shape& shape, const st
         if (i + 1 < count) out[i + 1] = static_cast<float>(a + radius * std::sin(angle));
       }
       break;
-    case Init::Kind::uniform:
-      for (std::size_t i = 0; i < count; i += 2) {
-        const auto word = random(i / 2);
-        out[i] = static_cast<float>(a + (b - a) * static_cast<double>(unit_float(word[0])));
-        if (i + 1 < count) out[i + 1] = static_cast<float>(a + (b - a) * static_cast<double>(unit_float(word[1])));
-      }
+    case Init::Kind::uniform: draw([&](double u) { return a + (b - a) * u; }); break;
+    case Init::Kind::log_of_uniform: draw([&](double u) { return std::log(a + (b - a) * u); }); break;
+    case Init::Kind::step_size:
+      draw([&](double u) {
+        const double step = a * std::pow(b / a, u);
+        return step + std::log(-std::expm1(-step));  // log(exp(step) - 1), which would lose digits of small steps
+      });
       break;
     case Init::Kind::literal:
       if (init.values.size() != count)

@@ -190,6 +190,8 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
   trace::Traced traced = trace::trace(
       {.inputs = options.inputs, .training = true, .wants_loss = true, .model = id_}, function);
   program->stages.trace = traced.builder.graph;
+  traced.builder.graph = passes::recognise(std::move(traced.builder.graph), program->without);
+  traced.loss = traced.builder.tensor(traced.builder.graph.find(Result::Kind::output, trace::kLossOutput));
 
   std::vector<optim::Trained> trained;
   std::vector<ir::NodeId> wanted;
@@ -248,9 +250,10 @@ std::shared_ptr<Program> Session::build_forward(const std::vector<InputSpec>& in
   program->without = left_out(without);
   trace::Traced traced = trace::trace({.inputs = inputs, .training = training, .model = id_}, function);
   program->stages.trace = std::move(traced.builder.graph);
-  program->stages.simplify = simplify(program->stages.trace, false, program->without);
+  program->stages.recognised = passes::recognise(program->stages.trace, program->without);
+  program->stages.simplify = simplify(program->stages.recognised, false, program->without);
   for (const InputSpec& spec : inputs) program->inputs.place(spec.name, {spec.dtype, spec.shape});
-  program->main = compile(program->stages.trace, *program, false, program->without, Program::Kind::main);
+  program->main = compile(program->stages.recognised, *program, false, program->without, Program::Kind::main);
   allocate_inputs(*program);
   program->compile_ms = ms_since(start);
   return program;
@@ -276,7 +279,7 @@ Variant& Session::choose(Program& program, bool captures, bool accumulating) {
   if (!variant) {
     const ir::Graph& graph = accumulating       ? program.stages.accumulate
                              : program.training ? program.stages.update
-                                                : program.stages.trace;
+                                                : program.stages.recognised;
     // A capture may read an input that nothing else did; all declared inputs have a place already. Where there is no
     // memory for it, the program stays as it was.
     const schedule::Layout before = program.inputs;

@@ -42,6 +42,7 @@ class Program {
   struct Stages {
     ir::Graph trace, differentiate, update, simplify;
     ir::Graph accumulate;  // of a step that only accumulates
+    ir::Graph recognised;  // of a forward program: the trace with ops in place of what is written out
   };
 
   bool training = false;

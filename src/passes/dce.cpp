@@ -2,13 +2,14 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph dce(const ir::Graph& graph) {
-  const std::vector<bool> live = ir::live_nodes(graph);
-  std::vector<ir::NodeId> renamed(live.size(), -1);
+ir::Graph dce(const ir::Graph& graph) { return keep(graph, ir::live_nodes(graph)); }
+
+ir::Graph keep(const ir::Graph& graph, const std::vector<bool>& kept) {
+  std::vector<ir::NodeId> renamed(kept.size(), -1);
   ir::Graph out;
   out.sites = graph.sites;
   for (ir::NodeId id = 0; id < graph.size(); ++id) {
-    if (!live[static_cast<std::size_t>(id)]) continue;
+    if (!kept[static_cast<std::size_t>(id)]) continue;
     ir::Node node = graph[id];
     for (ir::NodeId& input : node.inputs) input = renamed[static_cast<std::size_t>(input)];
     renamed[static_cast<std::size_t>(id)] = out.size();

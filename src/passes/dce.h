@@ -6,5 +6,7 @@
 namespace tensorgrad::passes {
 
 ir::Graph dce(const ir::Graph& graph);
+// The marked nodes alone; they read no others.
+ir::Graph keep(const ir::Graph& graph, const std::vector<bool>& kept);
 
 }  // namespace tensorgrad::passes

@@ -1,5 +1,5 @@
-// Stage `simplify` as a readable list: the passes in the order they run. Any of them can be left
-// out by name; the graph that comes out is another, its values are not.
+// The passes as readable lists in the order they run: before differentiation, and stage `simplify`. Any
+// of them can be left out by name; the graph that comes out is another, its values are not.
 #pragma once
 
 #include <span>
@@ -17,8 +17,11 @@ struct Pass {
   ir::Graph (*run)(const ir::Graph&);
 };
 
+std::span<const Pass> before_gradients();
 std::span<const Pass> pipeline();
 
+// What the user wrote with the passes that come before differentiation, but those named.
+ir::Graph recognise(ir::Graph graph, const std::vector<std::string>& without = {});
 // All passes in order but those named; the result is verified.
 ir::Graph simplify(ir::Graph graph, const std::vector<std::string>& without = {});
 

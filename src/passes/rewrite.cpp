@@ -2,10 +2,9 @@
 
 namespace tensorgrad::passes {
 
-std::optional<double> Rewriter::number(ir::NodeId id) const {
-  const ir::Graph& graph = builder_.graph;
+std::optional<double> number(const ir::Graph& graph, ir::NodeId id) {
   if (graph[id].op->core == ir::Core::view) {
-    const auto inside = number(graph[id].inputs[0]);
+    const auto inside = number(graph, graph[id].inputs[0]);
     const auto* pad = std::get_if<ir::PadAttrs>(&graph[id].attrs);
     return pad && inside != pad->value ? std::nullopt : inside;
   }

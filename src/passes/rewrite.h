@@ -11,6 +11,9 @@
 
 namespace tensorgrad::passes {
 
+// The number that every element of the node is, if it is one; f32 numbers rounded as memory holds them.
+std::optional<double> number(const ir::Graph& graph, ir::NodeId id);
+
 class Rewriter {
  public:
   template <class Rule>
@@ -35,12 +38,12 @@ class Rewriter {
   }
 
   ir::Graph& graph() { return builder_.graph; }
+  const ir::Graph& graph() const { return builder_.graph; }
   ops::Builder& builder() { return builder_; }
   Tensor tensor(ir::NodeId id) const { return builder_.tensor(id); }
   static ir::NodeId node(const Tensor& t) { return TensorAccess::node(t); }
 
-  // The number that every element of the node is, if it is one; f32 numbers rounded as memory holds them.
-  std::optional<double> number(ir::NodeId id) const;
+  std::optional<double> number(ir::NodeId id) const { return passes::number(graph(), id); }
 
  private:
   ops::Builder builder_;

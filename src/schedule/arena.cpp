@@ -51,13 +51,13 @@ Packing pack(const std::vector<Block>& blocks, std::int64_t piece) {
   return best;
 }
 
-std::int64_t most_alive(const std::vector<Block>& blocks) {
-  std::int64_t most = 0;
+Peak most_alive(const std::vector<Block>& blocks) {
+  Peak most;
   for (const Block& at : blocks) {  // the peak is reached where something is born
     std::int64_t alive = 0;
     for (const Block& b : blocks)
       if (b.born <= at.born && at.born <= b.dies) alive += aligned(b.elements);
-    most = std::max(most, alive);
+    if (alive > most.elements) most = {alive, at.born};
   }
   return most;
 }

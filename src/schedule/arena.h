@@ -24,7 +24,11 @@ struct Packing {
 // multiple of kAlignment), so that memory can be had in pieces; but for blocks that are longer.
 Packing pack(const std::vector<Block>& blocks, std::int64_t piece = kOnePiece);
 
-// What no packing can be smaller than: the most that lives in one step.
-std::int64_t most_alive(const std::vector<Block>& blocks);
+// What no packing can be smaller than: the most that lives at once, and when that is first.
+struct Peak {
+  std::int64_t elements = 0;
+  int when = 0;
+};
+Peak most_alive(const std::vector<Block>& blocks);
 
 }  // namespace tensorgrad::schedule

@@ -56,7 +56,7 @@ Fused Fuser::run() {
     if (live[at(id)] && computes(graph_[id])) place(id);
   if (on("fuse")) {
     if (on("inline")) {
-      evict_from_products();
+      evict_kept_twice();
       inline_producers();
     }
     if (on("merge")) merge_rows();

@@ -47,7 +47,7 @@ class Fuser {
 
   // inline.cpp
   void find_numbers(const std::vector<bool>& live);
-  void evict_from_products();
+  void evict_kept_twice();
   void find_needs();
   void inline_producers();
   bool takes_program(ir::NodeId reader, std::size_t index, const Group& from);

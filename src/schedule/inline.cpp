@@ -40,26 +40,29 @@ void Fuser::find_numbers(const std::vector<bool>& live) {
   }
 }
 
-// Elementwise work on a product that is kept anyway, read only by rows and columns, would be one
-// more tensor in memory: it leaves the product's group.
-void Fuser::evict_from_products() {
+// Elementwise work on what is kept anyway would be one more tensor in memory: on a product, when only rows and columns
+// read it, and on rows, when one other group of rows does. It leaves the group.
+void Fuser::evict_kept_twice() {
   std::vector<std::vector<NodeId>> users(at(graph_.size()));
   for (NodeId id = 0; id < graph_.size(); ++id)
     for (const Operand& operand : operands_[at(id)]) users[at(operand.base)].push_back(id);
   const int n = static_cast<int>(out_.groups.size());
   for (int g = 0; g < n; ++g) {
-    if (group(g).kind != Group::Kind::matmul) continue;
+    const bool rows = group(g).kind == Group::Kind::rows;
+    if (!rows && group(g).kind != Group::Kind::matmul) continue;
     const std::vector<NodeId> nodes = group(g).nodes;
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       const NodeId id = *it;
       if (graph_[id].op->core != Core::elementwise || held_[at(id)] || users[at(id)].empty()) continue;
+      if (rows && (out_.line[at(id)] || users[at(id)].size() > 1 || group(g).nodes.size() < 2)) continue;
       const bool read_by_rows = std::all_of(users[at(id)].begin(), users[at(id)].end(), [&](NodeId user) {
         const Core core = graph_[user].op->core;
         return out_.group[at(user)] != g && group(out_.group[at(user)]).kind != Group::Kind::matmul &&
                (core == Core::elementwise || core == Core::reduce);
       });
       const bool kept_anyway = std::all_of(operands_[at(id)].begin(), operands_[at(id)].end(), [&](const Operand& o) {
-        if (out_.group[at(o.base)] != g || held_[at(o.base)]) return true;
+        if (out_.group[at(o.base)] != g) return !rows;  // rows would read one tensor more
+        if (held_[at(o.base)]) return true;
         return std::any_of(users[at(o.base)].begin(), users[at(o.base)].end(),
                            [&](NodeId user) { return user != id && out_.group[at(user)] != g; });
       });

@@ -66,7 +66,11 @@ bool reads_memory(Core core, std::size_t index) {
     case Core::take: return index == 0;
     case Core::segment_sum:
     case Core::scatter_add:
-    case Core::fold: return true;
+    case Core::fold:
+    case Core::attention:
+    case Core::attention_gradient:
+    case Core::selective_scan:
+    case Core::selective_scan_gradient: return true;
     default: return false;
   }
 }

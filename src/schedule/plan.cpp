@@ -30,16 +30,16 @@ std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
 
 class Planner {
  public:
-  Planner(Graph graph, const Layouts& layouts, const std::vector<std::string>& without, std::int64_t piece)
+  Planner(const Graph& graph, Fused fused, const Layouts& layouts, const std::vector<std::string>& without, std::int64_t piece)
       : parameters_(layouts.parameters), state_(layouts.state), inputs_(layouts.inputs), without_(without),
         piece_(std::max(kAlignment, piece / kAlignment * kAlignment)) {
-    plan_.graph = std::move(graph);
+    plan_.graph = graph;
+    plan_.fused = std::move(fused);
   }
 
   Plan run() {
     const Graph& graph = plan_.graph;
     plan_.places.resize(at(graph.size()));
-    plan_.fused = fuse(graph, without_);
     for (const Group& group : plan_.fused.groups) plan_.steps.push_back({.group = group, .stored = {}, .stage = group.stage});
     place_leaves();
     find_reads();
@@ -203,7 +203,9 @@ class Planner {
       for (Stored& stored : step.stored) {
         if (step.copied < 0) stored.place = *plan_.places[at(stored.node)];
       }
-    plan_.most_alive = schedule::most_alive(blocks);
+    const Peak peak = schedule::most_alive(blocks);
+    plan_.most_alive = peak.elements;
+    plan_.peak_stage = peak.when;
   }
 
   // A temporary of the same size that this step is the last to read, and reads where it writes; -1: none.
@@ -242,11 +244,31 @@ class Planner {
         case Core::gather:
         case Core::take:
         case Core::concat: break;
+        case Core::attention: step.operations += 2 * scores(id) * (head(id, 0) + head(id, 2)); break;
+        // Scores again, of q and k and of the gradient and v; then the gradients of all three.
+        case Core::attention_gradient: step.operations += 2 * scores(id) * (3 * head(id, 0) + 2 * head(id, 2)); break;
+        case Core::selective_scan: step.operations += 6 * states(id); break;
+        case Core::selective_scan_gradient: step.operations += 18 * states(id); break;
         default: step.operations += count(node.inputs[0]); break;  // one for each operand added or compared
       }
     }
     for (const auto& [base, elements] : read) step.bytes_read += 4 * elements;
     for (const Stored& stored : step.stored) step.bytes_written += 4 * count(stored.node);
+  }
+
+  // Attention: pairs of a query and a key that it sees (all, where the start is not known); the size of a head.
+  std::int64_t scores(NodeId id) const {
+    const ir::Node& node = plan_.graph[id];
+    const Shape &q = plan_.graph[node.inputs[0]].type.shape, &k = plan_.graph[node.inputs[1]].type.shape;
+    const bool cached = node.inputs.size() == (node.op->core == Core::attention ? 4u : 6u);
+    const std::int64_t hidden = node.as<ir::AttentionAttrs>().causal && !cached ? q[2] * (q[2] - 1) / 2 : 0;
+    return q[0] * q[1] * (q[2] * k[2] - hidden);
+  }
+  std::int64_t head(NodeId id, std::size_t operand) const { return plan_.graph[plan_.graph[id].inputs[operand]].type.shape[3]; }
+  // Selective scan: steps of all states.
+  std::int64_t states(NodeId id) const {
+    const ir::Node& node = plan_.graph[id];
+    return count(node.inputs[0]) * plan_.graph[node.inputs[2]].type.shape[1];
   }
 
   Plan plan_;
@@ -268,9 +290,58 @@ std::int64_t Plan::arena_bytes() const {
   return out;
 }
 
+namespace {
+
+// The groups of one stage one after the other, those that write least first.
+Fused apart(const Plan& plan, int stage) {
+  Fused out = plan.fused;
+  const auto first = std::find_if(out.groups.begin(), out.groups.end(), [&](const Group& g) { return g.stage == stage; });
+  const auto last = std::find_if(first, out.groups.end(), [&](const Group& g) { return g.stage != stage; });
+  std::vector<std::size_t> order;
+  for (auto g = first; g != last; ++g) order.push_back(static_cast<std::size_t>(g - out.groups.begin()));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return plan.steps[a].bytes_written < plan.steps[b].bytes_written; });
+  std::vector<int> renamed(out.groups.size());
+  for (std::size_t g = 0; g < renamed.size(); ++g) renamed[g] = static_cast<int>(g);
+  std::vector<Group> sorted(out.groups.begin(), first);
+  int turn = 0;
+  for (const std::size_t g : order) {
+    renamed[g] = static_cast<int>(sorted.size());
+    sorted.push_back(plan.fused.groups[g]);
+    sorted.back().stage = stage + turn++;
+  }
+  for (auto g = last; g != out.groups.end(); ++g) {
+    sorted.push_back(*g);
+    sorted.back().stage += turn - 1;
+  }
+  out.groups = std::move(sorted);
+  for (int& g : out.group)
+    if (g >= 0) g = renamed[at(g)];
+  return out;
+}
+
+bool shares_stage(const Plan& plan, int stage) {
+  return std::count_if(plan.fused.groups.begin(), plan.fused.groups.end(), [&](const Group& g) { return g.stage == stage; }) > 1;
+}
+
+// Bytes that are worth a stage more.
+std::int64_t worthwhile(std::int64_t arena_bytes) { return std::max<std::int64_t>(1 << 19, arena_bytes / 256); }
+
+}  // namespace
+
 Plan plan(const Graph& graph, const Layouts& layouts, const std::vector<std::string>& without, std::int64_t piece) {
   // What a kernel can be: no composites, results in memory of their own.
-  return Planner(passes::materialise(passes::expand(graph)), layouts, without, piece).run();
+  const Graph ready = passes::materialise(passes::expand(graph));
+  const auto made = [&](Fused fused) { return Planner(ready, std::move(fused), layouts, without, piece).run(); };
+  Plan best = made(fuse(ready, without));
+  // Kernels that run at the same time need their memory at the same time. Where that decides how much is needed, they
+  // take turns.
+  while (shares_stage(best, best.peak_stage)) {
+    Plan other = made(apart(best, best.peak_stage));
+    if (other.arena_bytes() + worthwhile(best.arena_bytes()) > best.arena_bytes()) break;
+    best = std::move(other);
+  }
+  return best;
 }
 
 }  // namespace tensorgrad::schedule

@@ -43,7 +43,8 @@ struct Plan {
   std::vector<ir::Place> results;                // of each result of the graph
   Layout outputs;                                // results of kind output and capture
   std::array<std::int64_t, ir::kSpaces> elements{};  // of each space, as far as this plan knows
-  std::int64_t most_alive = 0;                   // elements of the arena that live at once
+  std::int64_t most_alive = 0;                   // elements of the arena that live at once,
+  int peak_stage = 0;                            // first in this stage
 
   std::int64_t bytes(ir::Space space) const { return 4 * elements[static_cast<std::size_t>(space)]; }
   std::int64_t arena_bytes() const;  // of all arenas
