@@ -9,6 +9,7 @@
 #include "tensorgrad/ops.h"
 #include "tensorgrad/param.h"
 #include "tensorgrad/reflect.h"
+#include "tensorgrad/state.h"
 
 namespace tensorgrad {
 
@@ -60,14 +61,38 @@ struct Conv2d {
   TENSORGRAD_FIELDS(W, b)
 };
 
+// Sequences [B, T, C], each channel filtered by itself and by what came before; W is [C, K], its last tap the current
+// sample.
+struct Conv1d {
+  Param W, b;
+
+  Conv1d(std::int64_t channels, std::int64_t kernel);
+  Tensor operator()(Operand x) const;
+  // The same for samples that follow a window of the last K - 1 ones, [B, K-1, C], which becomes the one after them.
+  Tensor step(Operand x, Tensor& window) const;
+  std::int64_t kernel() const { return W.shape()[1]; }
+  TENSORGRAD_FIELDS(W, b)
+};
+
+// Keys and values of the positions seen so far, [B, G, capacity, D/H] each.
+struct KeyValues {
+  Tensor keys, values;
+};
+
 // Causal self-attention with separate projections q, k, v, o without biases.
 struct SelfAttention {
   Linear q, k, v, o;
   int heads, groups;
+  std::optional<float> rope_base;
 
-  // `groups` heads for keys and values; 0: as many as `heads`.
-  SelfAttention(std::int64_t dim, int heads, int groups = 0);
+  // `groups` heads for keys and values; 0: as many as `heads`. With a base (10000, say) queries and keys are turned by
+  // their positions (rope).
+  SelfAttention(std::int64_t dim, int heads, int groups = 0, std::optional<float> rope_base = {});
   Tensor operator()(Operand x) const;  // [B, T, D] -> [B, T, D]
+  // The same for positions that follow those in the cache, which becomes the one after them. `position` is an i32
+  // scalar: how many positions came before. Past the capacity is an error while running.
+  Tensor step(Operand x, KeyValues& cache, const Tensor& position) const;
+  StateSpec state(std::int64_t batch, std::int64_t capacity) const;
   TENSORGRAD_FIELDS(q, k, v, o)
 };
 
@@ -90,8 +115,10 @@ struct TransformerBlock {
   LayerNorm ln2;
   FeedForward mlp;
 
-  TransformerBlock(std::int64_t dim, int heads, Activation activation, float eps = 1e-5f);
+  TransformerBlock(std::int64_t dim, int heads, Activation activation, float eps = 1e-5f, int groups = 0,
+                   std::optional<float> rope_base = {});
   Tensor operator()(Operand x) const;
+  Tensor step(Operand x, KeyValues& cache, const Tensor& position) const;
   TENSORGRAD_FIELDS(ln1, attn, ln2, mlp)
 };
 
@@ -100,16 +127,24 @@ struct TransformerConfig {
   int layers = 4, heads = 4;
   Activation activation = Activation::gelu;
   float eps = 1e-5f;
+  int groups = 0;                        // heads for keys and values; 0: as many as `heads`
+  std::optional<float> rope_base = {};   // rotary positions instead of learned ones
 };
 
-// A decoder-only language model with learned positions and an output head tied to the embedding.
+// A decoder-only language model with learned or rotary positions and an output head tied to the embedding.
 struct Transformer {
-  Param tok_emb, pos_emb;
+  Param tok_emb;
+  std::optional<Param> pos_emb;  // learned positions
   std::vector<TransformerBlock> layers;
   LayerNorm lnf;
+  std::int64_t context;
 
   explicit Transformer(const TransformerConfig& config);
   Tensor operator()(Operand tokens) const;  // i32 [B, T] -> logits [B, T, V]
+  // Generation (tensorgrad/state.h): a cache of keys and values per layer, for up to `capacity` positions (0: the
+  // context). A run past its end is an error: an id out of range.
+  StateSpec state(std::int64_t batch, std::int64_t capacity = 0) const;
+  Step step(Operand tokens, const Inputs& state) const;
   TENSORGRAD_FIELDS(tok_emb, pos_emb, layers, lnf)
 };
 

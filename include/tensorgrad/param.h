@@ -13,9 +13,11 @@ namespace tensorgrad {
 
 // How a parameter starts. Random ones are keyed by (seed, name): the order of fields is free.
 struct Init {
-  enum class Kind : std::uint8_t { zeros, ones, constant, normal, uniform, literal };
+  enum class Kind : std::uint8_t {
+    zeros, ones, constant, normal, uniform, log_of_uniform, step_size, literal
+  };
   Kind kind = Kind::zeros;
-  float a = 0, b = 0;         // constant: value; normal: mean, deviation; uniform: low, high
+  float a = 0, b = 0;         // constant: value; normal: mean, deviation; the other random ones: low, high
   bool scale_by_fan = false;  // kaiming and xavier: a and b are multiplied by 1/sqrt(fan)
   bool both_fans = false;     // xavier: fan is the mean of inputs and outputs
   std::vector<float> values;  // literal
@@ -33,6 +35,10 @@ Init kaiming(float gain = 1.41421356f);
 Init kaiming_uniform(float gain = 1);
 // Uniform in +-gain*sqrt(6/(inputs+outputs)).
 Init xavier(float gain = 1);
+// The logarithm of a number drawn evenly from low to high.
+Init log_of_uniform(float low, float high);
+// A number x whose softplus lies between low and high, the logarithm of softplus(x) drawn evenly: how step sizes start.
+Init step_size(float low, float high);
 // The given numbers, row-major.
 Init literal(std::vector<float> values);
 }  // namespace init

@@ -14,7 +14,10 @@
 #include "tensorgrad/compile.h"  // compile, attach, step, run
 #include "tensorgrad/device.h"   // devices
 #include "tensorgrad/error.h"    // UserError, DeviceError, InternalError
+#include "tensorgrad/language_model.h"  // layers of several kinds in one model
+#include "tensorgrad/mamba.h"    // state-space models
 #include "tensorgrad/nn.h"       // layers
 #include "tensorgrad/ops.h"      // ops
 #include "tensorgrad/optim.h"    // optimizers, schedules
 #include "tensorgrad/param.h"    // Param, init
+#include "tensorgrad/state.h"    // what a model remembers while it generates

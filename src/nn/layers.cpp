@@ -58,6 +58,26 @@ Tensor Conv2d::operator()(Operand x) const {
   return b ? y + reshape(*b, {-1, 1, 1}) : y;
 }
 
+// As PyTorch starts a convolution whose groups are single channels: K inputs each.
+Conv1d::Conv1d(std::int64_t channels, std::int64_t kernel)
+    : W({channels, kernel}, fan_uniform(kernel)), b({channels}, fan_uniform(kernel)) {}
+
+Tensor Conv1d::operator()(Operand x) const {
+  Call call("Conv1d", x.site());
+  return conv1d_causal_depthwise(x, W, b);
+}
+
+Tensor Conv1d::step(Operand x, Tensor& window) const {
+  Call call("Conv1d", x.site());
+  const std::int64_t K = kernel();
+  const Tensor joined = concat({window, x}, 1);  // [B, K-1+T, C]
+  const std::int64_t T = joined.size(1) - (K - 1);
+  window = narrow(joined, 1, T, K - 1);
+  Tensor y = narrow(joined, 1, 0, T) * squeeze(narrow(W, 1, 0, 1), 1) + b;
+  for (std::int64_t k = 1; k < K; ++k) y = y + narrow(joined, 1, k, T) * squeeze(narrow(W, 1, k, 1), 1);
+  return y;
+}
+
 Tensor activate(Operand x, Activation activation) {
   switch (activation) {
     case Activation::relu: return relu(x);

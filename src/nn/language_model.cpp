@@ -1,0 +1,104 @@
+// A language model of layers of several kinds.
+#include "tensorgrad/language_model.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "nn/memory.h"
+#include "ops/builder.h"
+#include "support/fail.h"
+
+namespace tensorgrad {
+
+using nn::Memory;
+using ops::Call;
+
+namespace {
+
+MambaConfig own_mamba(const LanguageModelConfig& config) {
+  MambaConfig own = config.mamba;
+  own.dim = config.dim, own.eps = config.eps;
+  return own;
+}
+
+Mamba2Config own_mamba2(const LanguageModelConfig& config) {
+  Mamba2Config own = config.mamba2;
+  own.dim = config.dim, own.eps = config.eps;
+  return own;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+}  // namespace
+
+LanguageModel::LanguageModel(const LanguageModelConfig& config)
+    : tok_emb({config.vocab, config.dim}, init::normal(0.02f)), norm(config.dim, config.eps) {
+  const std::vector<std::string> words = words_of(config.layers);
+  int added = 0;  // how many results are added to the residual stream
+  for (const std::string& word : words) added += word == "attention" ? 2 : 1;
+  const float scale = 1 / std::sqrt(static_cast<float>(added < 1 ? 1 : added));
+  for (const std::string& word : words) {
+    LanguageModelLayer layer;
+    if (word == "mamba") {
+      layer.mamba.emplace(own_mamba(config), scale);
+    } else if (word == "mamba2") {
+      layer.mamba2.emplace(own_mamba2(config), scale);
+    } else if (word == "attention") {
+      layer.attention.emplace(config.dim, config.heads, config.activation, config.eps, config.groups, config.rope_base);
+      nn::scale_start(layer.attention->attn.o, scale);
+      nn::scale_start(layer.attention->mlp.down, scale);
+    } else {
+      user_error("LanguageModel: unknown layer '{}' in \"{}\"\n  hint: mamba, mamba2 or attention", word,
+                 config.layers);
+    }
+    layers.push_back(std::move(layer));
+  }
+}
+
+Tensor LanguageModel::operator()(Operand tokens) const {
+  Call call("LanguageModel", tokens.site());
+  Tensor x = embedding(tok_emb, nn::token_ids(call, tokens));  // [B, T, D]
+  for (const LanguageModelLayer& layer : layers)
+    x = layer.mamba ? (*layer.mamba)(x) : layer.mamba2 ? (*layer.mamba2)(x) : (*layer.attention)(x);
+  return matmul(norm(x), swap_axes(tok_emb, 0, 1));  // [B, T, V]
+}
+
+StateSpec LanguageModel::state(std::int64_t batch, std::int64_t capacity) const {
+  StateSpec state;
+  bool attends = false;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const LanguageModelLayer& layer = layers[i];
+    attends = attends || layer.attention;
+    nn::add_layer(state, i,
+                  layer.mamba    ? layer.mamba->state(batch)
+                  : layer.mamba2 ? layer.mamba2->state(batch)
+                                 : layer.attention->attn.state(batch, capacity));
+  }
+  if (attends) state.push_back({nn::kPosition, {}, i32});
+  return state;
+}
+
+Step LanguageModel::step(Operand tokens, const Inputs& state) const {
+  Call call("LanguageModel", tokens.site());
+  Memory memory(state, tokens.site());
+  const Tensor ids = nn::token_ids(call, tokens);
+  Tensor x = embedding(tok_emb, ids), position;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const LanguageModelLayer& layer = layers[i];
+    if (layer.attention) {
+      if (!position.valid()) position = memory.advance(ids.size(1), memory.cache_size(i));
+      x = memory.with_cache(i, [&](KeyValues& cache) { return layer.attention->step(x, cache, position); });
+    } else {
+      x = memory.with_state(
+          i, [&](MambaState& own) { return layer.mamba ? layer.mamba->step(x, own) : layer.mamba2->step(x, own); });
+    }
+  }
+  return memory.finish(matmul(norm(x), swap_axes(tok_emb, 0, 1)));
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,148 @@
+// Mamba-2: its block, one step of it, and the language model.
+#include <cmath>
+
+#include "nn/memory.h"
+#include "ops/builder.h"
+#include "support/fail.h"
+#include "tensorgrad/mamba.h"
+
+namespace tensorgrad {
+
+using nn::at_position;
+using nn::Memory;
+using ops::Call;
+
+namespace {
+
+constexpr float kSlowest = 1, kFastest = 16;  // rates of decay, at the start
+
+// The config if a block can be made of it.
+const Mamba2Config& checked(const Mamba2Config& config) {
+  if (config.dim < 1 || config.state < 1 || config.conv < 1 || config.expand < 1 || config.head_size < 1 ||
+      config.groups < 1)
+    user_error("Mamba2Block: sizes are at least 1: dim {}, state {}, conv {}, expand {}, head_size {}, groups {}",
+               config.dim, config.state, config.conv, config.expand, config.head_size, config.groups);
+  const std::int64_t inner = config.expand * config.dim, heads = inner / config.head_size;
+  if (inner % config.head_size != 0)
+    user_error("Mamba2Block: heads of {} do not divide the inner width {}", config.head_size, inner);
+  if (heads % config.groups != 0) user_error("Mamba2Block: {} groups do not divide {} heads", config.groups, heads);
+  return config;
+}
+
+std::int64_t inner(const Mamba2Config& config) { return config.expand * config.dim; }
+std::int64_t head_count(const Mamba2Config& config) { return inner(config) / config.head_size; }
+std::int64_t conv_channels(const Mamba2Config& config) { return inner(config) + 2 * config.groups * config.state; }
+
+struct Projected {
+  Tensor z, xBC, dt;  // [B, T, E], [B, T, E + 2GN], [B, T, H]
+};
+
+Projected project(const Mamba2Block& block, const Operand& x) {
+  const std::int64_t E = block.out_proj.W.shape()[0], channels = block.conv.W.shape()[0];
+  const std::vector<Tensor> parts = split(block.in_proj(block.norm(x)), {E, channels, block.heads()});
+  return {parts[0], parts[1], parts[2] + block.dt_bias};
+}
+
+// x [B, T, H, P], B and C [B, T, G, N] of [B, T, E + 2GN].
+std::vector<Tensor> split_channels(const Mamba2Block& block, const Tensor& u) {
+  const std::int64_t B = u.size(0), T = u.size(1), G = block.groups, N = block.state_size;
+  std::vector<Tensor> parts = split(u, {block.heads() * block.head_size, G * N, G * N});
+  parts[0] = reshape(parts[0], {B, T, block.heads(), block.head_size});
+  for (const std::size_t i : {1, 2}) parts[i] = reshape(parts[i], {B, T, G, N});
+  return parts;
+}
+
+Tensor finish(const Mamba2Block& block, const Operand& x, const Tensor& y, const Tensor& z) {
+  return x + block.out_proj(block.out_norm(reshape(y, z.shape()) * silu(z)));
+}
+
+}  // namespace
+
+Tensor ssd_step(Tensor& h, Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D) {
+  Call call("ssd_step", x.site());
+  const Tensor u = call.tensor(x), d = call.tensor(dt), decay = call.tensor(A_log), b = call.tensor(B), c = call.tensor(C),
+               skip = call.tensor(D);
+  if (u.rank() != 3 || b.rank() != 3 || c.shape() != b.shape() || b.size(1) == 0 || u.size(1) % b.size(1) != 0 ||
+      h.shape() != Shape{u.size(0), u.size(1), b.size(2), u.size(2)} || d.shape() != Shape{u.size(0), u.size(1)} ||
+      decay.shape() != Shape{u.size(1)} || skip.shape() != decay.shape())
+    call.fail("", "needs h [B, H, N, P], x [B, H, P], dt [B, H], A_log, D [H], B, C [B, G, N], where G divides H: "
+              "{}, {}, {}, {}, {}, {}, {}",
+              call.describe("h", h), call.describe("x", u), call.describe("dt", d), call.describe("A_log", decay),
+              call.describe("B", b), call.describe("C", c), call.describe("D", skip));
+  const std::int64_t batch = u.size(0), H = u.size(1), P = u.size(2), G = b.size(1), N = b.size(2), R = H / G;
+  const Tensor dl = softplus(d);  // [B, H]
+  const Tensor a = reshape(exp(dl * -exp(decay)), {batch, H, 1, 1});
+  const Tensor input = reshape(u * unsqueeze(dl, 2), {batch, G, R, 1, P});
+  const Tensor added = reshape(input * reshape(b, {batch, G, 1, N, 1}), {batch, H, N, P});
+  h = h * a + added;
+  const Tensor seen = reshape(h, {batch, G, R, N, P}) * reshape(c, {batch, G, 1, N, 1});
+  return reshape(sum(seen, 3), {batch, H, P}) + u * unsqueeze(skip, 1);
+}
+
+Mamba2Block::Mamba2Block(const Mamba2Config& config, float residual_scale)
+    : norm(checked(config).dim, config.eps),
+      in_proj(config.dim, inner(config) + conv_channels(config) + head_count(config), false),
+      conv(conv_channels(config), config.conv),
+      dt_bias(Param({head_count(config)}, nn::step_sizes()).decay(false)),
+      A_log(Param({head_count(config)}, init::log_of_uniform(kSlowest, kFastest)).decay(false)),
+      D(Param({head_count(config)}, init::ones()).decay(false)),
+      out_norm(inner(config), config.eps),
+      out_proj(inner(config), config.dim, false),
+      state_size(config.state),
+      head_size(config.head_size),
+      groups(config.groups),
+      chunk(config.chunk) {
+  nn::scale_start(out_proj, residual_scale);
+}
+
+Tensor Mamba2Block::operator()(Operand x) const {
+  Call call("Mamba2Block", x.site());
+  const Projected p = project(*this, x);
+  const std::vector<Tensor> parts = split_channels(*this, silu(conv(p.xBC)));
+  return finish(*this, x, ssd(parts[0], p.dt, A_log, parts[1], parts[2], D, {.chunk = chunk}), p.z);
+}
+
+Tensor Mamba2Block::step(Operand x, MambaState& state) const {
+  Call call("Mamba2Block", x.site());
+  const Projected p = project(*this, x);
+  const std::vector<Tensor> parts = split_channels(*this, silu(conv.step(p.xBC, state.window)));
+  std::vector<Tensor> y;
+  for (std::int64_t t = 0; t < p.z.size(1); ++t)
+    y.push_back(ssd_step(state.h, at_position(parts[0], t), at_position(p.dt, t), A_log, at_position(parts[1], t),
+                         at_position(parts[2], t), D));
+  return finish(*this, x, stack(y, 1), p.z);
+}
+
+StateSpec Mamba2Block::state(std::int64_t batch) const {
+  return {{"window", {batch, conv.kernel() - 1, conv.W.shape()[0]}}, {"h", {batch, heads(), state_size, head_size}}};
+}
+
+Mamba2::Mamba2(const Mamba2Config& config)
+    : tok_emb({config.vocab, config.dim}, init::normal(0.02f)), norm(config.dim, config.eps) {
+  const float scale = 1 / std::sqrt(static_cast<float>(config.layers < 1 ? 1 : config.layers));
+  for (int i = 0; i < config.layers; ++i) layers.emplace_back(config, scale);
+}
+
+Tensor Mamba2::operator()(Operand tokens) const {
+  Call call("Mamba2", tokens.site());
+  Tensor x = embedding(tok_emb, nn::token_ids(call, tokens));  // [B, T, D]
+  for (const Mamba2Block& block : layers) x = block(x);
+  return matmul(norm(x), swap_axes(tok_emb, 0, 1));  // [B, T, V]
+}
+
+StateSpec Mamba2::state(std::int64_t batch, std::int64_t) const {
+  StateSpec state;
+  for (std::size_t i = 0; i < layers.size(); ++i) nn::add_layer(state, i, layers[i].state(batch));
+  return state;
+}
+
+Step Mamba2::step(Operand tokens, const Inputs& state) const {
+  Call call("Mamba2", tokens.site());
+  Memory memory(state, tokens.site());
+  Tensor x = embedding(tok_emb, nn::token_ids(call, tokens));
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    x = memory.with_state(i, [&](MambaState& own) { return layers[i].step(x, own); });
+  return memory.finish(matmul(norm(x), swap_axes(tok_emb, 0, 1)));
+}
+
+}  // namespace tensorgrad

@@ -1,0 +1,73 @@
+// What the language models share: tokens in, logits out, and the state between their steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ops/builder.h"
+#include "tensorgrad/mamba.h"
+#include "tensorgrad/nn.h"
+#include "tensorgrad/state.h"
+
+namespace tensorgrad::nn {
+
+// How many tokens came before; the state of models with attention has it.
+inline constexpr const char* kPosition = "position";
+
+// "layers.2.keys"
+std::string layer_state_name(std::size_t layer, std::string_view name);
+// Adds the state of one layer to that of the model.
+void add_layer(StateSpec& state, std::size_t layer, const StateSpec& of_layer);
+
+// The state of one step: read by name, written under the same names.
+class Memory {
+ public:
+  Memory(const Inputs& in, Site site) : in_(in), site_(site) {}
+
+  Tensor read(const std::string& name) const { return in_[{name, site_}]; }
+  void write(const std::string& name, const Tensor& value) { after_.emplace_back(name, value); }
+
+  // Calls step(state of that layer) and keeps what it becomes.
+  template <class F>
+  Tensor with_state(std::size_t layer, F&& step) {
+    MambaState state{read(layer_state_name(layer, "window")), read(layer_state_name(layer, "h"))};
+    const Tensor out = step(state);
+    write(layer_state_name(layer, "window"), state.window);
+    write(layer_state_name(layer, "h"), state.h);
+    return out;
+  }
+  template <class F>
+  Tensor with_cache(std::size_t layer, F&& step) {
+    KeyValues cache{read(layer_state_name(layer, "keys")), read(layer_state_name(layer, "values"))};
+    const Tensor out = step(cache);
+    write(layer_state_name(layer, "keys"), cache.keys);
+    write(layer_state_name(layer, "values"), cache.values);
+    return out;
+  }
+  // The position before T tokens, which it counts; an error while running where a cache of `capacity` has no room for
+  // them.
+  Tensor advance(std::int64_t T, std::int64_t capacity);
+  std::int64_t cache_size(std::size_t layer) const { return read(layer_state_name(layer, "keys")).size(-2); }
+
+  Step finish(const Tensor& logits) { return {logits, std::move(after_)}; }
+
+ private:
+  const Inputs& in_;
+  Site site_;
+  std::vector<std::pair<std::string, Tensor>> after_;
+};
+
+// i32 [B, T], or an error of the call.
+Tensor token_ids(const ops::Call& call, const Operand& tokens);
+
+// Position t of [B, T, ...].
+inline Tensor at_position(const Tensor& x, std::int64_t t) { return squeeze(narrow(x, 1, t, 1), 1); }
+
+// How the bias of a step size starts: steps from a thousandth to a tenth.
+inline Init step_sizes() { return init::step_size(1e-3f, 1e-1f); }
+
+// Starts a layer smaller by a factor than it would by itself.
+void scale_start(Linear& layer, float factor);
+
+}  // namespace tensorgrad::nn
