@@ -15,7 +15,7 @@ namespace tensorgrad::tool {
 namespace {
 
 struct BenchOptions {
-  std::vector<std::string> models;  // none: all that can be built
+  std::vector<std::string> models;  // none: all of them
   DeviceOptions where;
   std::int64_t batch = 0;  // 0: the model's own
   double seconds = 2;      // of timing per model
@@ -136,7 +136,7 @@ void bench_all(const BenchOptions& options) {
   for (const std::string& name : options.models) models.push_back(&find_bench_model(name));
   if (models.empty())
     for (const BenchModel& model : bench_models())
-      if (model.build) models.push_back(&model);
+      models.push_back(&model);
   if (options.profile) return profile_all(models, options);
   if (!options.json)
     fmt::print(fmt::runtime(kRow), "model", "batch", "ms/step", "best ms", "compile ms", "kernels",

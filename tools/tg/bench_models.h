@@ -31,14 +31,13 @@ struct BenchModel {
   std::string_view description;
   std::int64_t batch = 1;
   std::int64_t gemm = 0;  // N of a matrix product N x N x N
-  // Null for a model that cannot be built yet.
   BenchProgram (*build)(const BenchModel& model, std::int64_t batch,
                         const DeviceOptions& where) = nullptr;
 };
 
 std::span<const BenchModel> bench_models();
 
-// A usage error when there is no such model, a UserError when it cannot be built yet.
+// A usage error when there is no such model.
 const BenchModel& find_bench_model(std::string_view name);
 
 // "Models:" and a line for each, for help texts.

@@ -57,7 +57,7 @@ template <class... Args>
   throw CLI::ValidationError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// "there is no task 'sine': the tasks are addition, sin", and the nearest name as a hint.
+// "there is no task 'sine': the tasks are addition, copy, sin", and the nearest name as a hint.
 [[noreturn]] void unknown_name(std::string_view what, std::string_view wanted,
                                const std::vector<std::string>& names);
 

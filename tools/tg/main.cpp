@@ -1,5 +1,6 @@
 // tg, the command-line tool: puts the commands together and turns errors into exit codes: 0 for
 // success, 1 for an error, 2 for wrong words on the command line.
+#include <cstdlib>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -111,4 +112,8 @@ int run(int argc, char** argv) {
 
 }  // namespace tensorgrad::tool
 
-int main(int argc, char** argv) { return tensorgrad::tool::run(argc, argv); }
+int main(int argc, char** argv) {
+  // The software driver compiles shaders with barriers in time that grows with the square of its vectors' width.
+  setenv("LP_NATIVE_VECTOR_WIDTH", "128", 0);
+  return tensorgrad::tool::run(argc, argv);
+}

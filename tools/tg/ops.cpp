@@ -40,6 +40,14 @@ std::string_view name_of(ir::Core core) {
       return "scatter_add";
     case Core::fold:
       return "fold";
+    case Core::attention:
+      return "attention";
+    case Core::attention_gradient:
+      return "attention_gradient";
+    case Core::selective_scan:
+      return "selective_scan";
+    case Core::selective_scan_gradient:
+      return "selective_scan_gradient";
     case Core::composite:
       return "composite";
   }
@@ -47,7 +55,7 @@ std::string_view name_of(ir::Core core) {
 }
 
 void list_ops(bool json) {
-  constexpr const char* kRow = "{:<13}{:<17}{:<13}{:<7}{}\n";
+  constexpr const char* kRow = "{:<13}{:<25}{:<25}{:<7}{}\n";
   std::size_t count = 0;
   if (!json) fmt::print(fmt::runtime(kRow), "family", "op", "core", "arity", "gradient");
   for (const ops::Family& family : ops::families()) {

@@ -102,6 +102,15 @@ Tensor call_attention(const Arguments& in, Attributes& attrs) {
   return attention(in["q"], in["k"], in["v"], options);
 }
 
+Tensor call_selective_scan(const Arguments& in, Attributes& attrs) {
+  const std::string name = attrs.text("discretisation", "euler");
+  if (name != "euler" && name != "zoh")
+    user_error("selective_scan: unknown discretisation '{}'", name);
+  const auto rule = name == "zoh" ? Discretisation::zoh : Discretisation::euler;
+  return selective_scan(in["u"], in["delta"], in["A_log"], in["B"], in["C"], in["D"],
+                        {.discretisation = rule});
+}
+
 Tensor call_conv2d(const Arguments& in, Attributes& attrs) {
   Conv2dOptions options;
   options.stride = attrs.pair("stride", 1);
@@ -188,9 +197,13 @@ constexpr OpRow kOps[] = {
     {"max_pool2d", "x", call_max_pool2d},
     {"nearest_upsample2d", "x",
      [](In in, At at) { return nearest_upsample2d(in["x"], at.pair("scale")); }},
-    {"conv1d_causal_depthwise", "*", nullptr},
-    {"selective_scan", "*", nullptr},
-    {"ssd", "*", nullptr},
+    {"conv1d_causal_depthwise", "x w bias",
+     [](In in, At) { return conv1d_causal_depthwise(in["x"], in["w"], in["bias"]); }},
+    {"selective_scan", "u delta A_log B C D", call_selective_scan},
+    {"ssd", "x dt A_log B C D",
+     [](In in, At at) {
+       return ssd(in["x"], in["dt"], in["A_log"], in["B"], in["C"], in["D"], {.chunk = at.integer("chunk", 64)});
+     }},
 };
 
 const OpRow& find_op(const std::string& name) {

@@ -101,7 +101,7 @@ struct Cnn {
   TENSORGRAD_FIELDS(convs, fc)
 };
 
-struct LanguageModel {
+struct TransformerModel {
   Transformer transformer;
 
   static constexpr const char* kInput = "tokens";
@@ -116,10 +116,30 @@ struct LanguageModel {
             .activation = *activation.layer,
             .eps = static_cast<float>(settings.number("ln_eps", 1e-5))};
   }
-  explicit LanguageModel(Attributes& settings) : transformer(config(settings)) {}
+  explicit TransformerModel(Attributes& settings) : transformer(config(settings)) {}
   Tensor operator()(Tensor tokens) const { return transformer(tokens); }
   static std::string name(const std::string& path) { return path.substr(path.find('.') + 1); }
   TENSORGRAD_FIELDS(transformer)
+};
+
+struct MambaModel {
+  Mamba mamba;
+
+  static constexpr const char* kInput = "tokens";
+  static MambaConfig config(Attributes& settings) {
+    return {.vocab = settings.integer("vocab"),
+            .layers = settings.small("layers"),
+            .dim = settings.integer("dim"),
+            .state = settings.integer("state", 16),
+            .conv = settings.integer("conv", 4),
+            .expand = settings.integer("expand", 2),
+            .dt_rank = settings.integer("dt_rank", 0),
+            .eps = static_cast<float>(settings.number("norm_eps", 1e-5))};
+  }
+  explicit MambaModel(Attributes& settings) : mamba(config(settings)) {}
+  Tensor operator()(Tensor tokens) const { return mamba(tokens); }
+  static std::string name(const std::string& path) { return path.substr(path.find('.') + 1); }
+  TENSORGRAD_FIELDS(mamba)
 };
 
 // ---- the rest of the description
@@ -267,8 +287,8 @@ void replay_training(const ReferenceCase& reference, const DeviceOptions& where,
   if (kind == "mlp") return replay_model<Mlp>(reference, where, tolerance, comparison, notes);
   if (kind == "cnn") return replay_model<Cnn>(reference, where, tolerance, comparison, notes);
   if (kind == "transformer")
-    return replay_model<LanguageModel>(reference, where, tolerance, comparison, notes);
-  if (kind == "mamba") throw Unsupported{"tensorgrad has no mamba yet"};
+    return replay_model<TransformerModel>(reference, where, tolerance, comparison, notes);
+  if (kind == "mamba") return replay_model<MambaModel>(reference, where, tolerance, comparison, notes);
   user_error("unknown model kind '{}'", kind);
 }
 

@@ -33,6 +33,7 @@ class Task {
 };
 
 std::unique_ptr<Task> make_addition(const TaskOptions& options);
+std::unique_ptr<Task> make_copy(const TaskOptions& options);
 std::unique_ptr<Task> make_sin(const TaskOptions& options);
 
 }  // namespace tensorgrad::tool

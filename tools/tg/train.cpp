@@ -22,6 +22,7 @@ struct TaskKind {
 
 constexpr TaskKind kTasks[] = {
     {"addition", "a transformer adds two numbers of two digits", 1500, 128, 3e-3, make_addition},
+    {"copy", "Mamba finds letters among noise and says them in order", 1500, 64, 5e-3, make_copy},
     {"sin", "a multilayer perceptron fits the sine", 1000, 256, 5e-3, make_sin},
 };
 
