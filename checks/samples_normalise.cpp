@@ -1,4 +1,4 @@
-// Softmax and its relatives, attention, norms.
+// Softmax and its relatives, norms.
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {
@@ -36,39 +36,6 @@ void add_softmax(Samples& rows) {
   rows.push_back({"softmax_causal", "one", {real({1, 1})}, causal});
   rows.push_back({"softmax_causal", "large_numbers", {real({6, 6}, -1000, 1000)}, causal});
   rows.push_back({"softmax_causal", "rows_of_70", {real({70, 70})}, causal});
-}
-
-void add_attention(Samples& rows) {
-  const auto add = [&](const char* variant, const Shape& q, const Shape& k, const Shape& v,
-                       AttentionOptions options) {
-    rows.push_back({"attention",
-                    variant,
-                    {real(q), real(k), real(v)},
-                    [=](In x) { return attention(x[0], x[1], x[2], options); },
-                    5e-6});
-  };
-  const AttentionOptions all{.causal = false};
-  add("causal", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 4}, {});
-  add("not_causal", {2, 3, 5, 4}, {2, 3, 5, 4}, {2, 3, 5, 4}, all);
-  add("causal_more_keys", {1, 2, 3, 4}, {1, 2, 7, 4}, {1, 2, 7, 4}, {});
-  add("fewer_keys", {1, 2, 7, 4}, {1, 2, 3, 4}, {1, 2, 3, 4}, all);
-  add("grouped", {2, 4, 3, 4}, {2, 2, 3, 4}, {2, 2, 3, 4}, {});
-  add("grouped_to_one", {2, 4, 3, 4}, {2, 1, 5, 4}, {2, 1, 5, 4}, {});
-  add("scale", {1, 1, 4, 3}, {1, 1, 4, 3}, {1, 1, 4, 3}, {.causal = true, .scale = 0.3f});
-  add("other_value_size", {1, 2, 3, 4}, {1, 2, 3, 4}, {1, 2, 3, 6}, {});
-  add("one_position", {2, 2, 1, 4}, {2, 2, 1, 4}, {2, 2, 1, 4}, {});
-  add("one_query", {2, 2, 1, 4}, {2, 2, 9, 4}, {2, 2, 9, 4}, {});
-  add("empty_batch", {0, 2, 3, 4}, {0, 2, 3, 4}, {0, 2, 3, 4}, {});
-  add("long", {1, 2, 70, 8}, {1, 2, 70, 8}, {1, 2, 70, 8}, {});
-  rows.push_back({"attention",
-                  "from_one_projection",
-                  {real({2, 5, 12})},
-                  [](In x) {
-                    const Tensors qkv = split(x[0], 3);
-                    return merge_heads(attention(split_heads(qkv[0], 2), split_heads(qkv[1], 2),
-                                                 split_heads(qkv[2], 2)));
-                  },
-                  5e-6});
 }
 
 void add_norms(Samples& rows) {
@@ -122,7 +89,6 @@ void add_norms(Samples& rows) {
 Samples normalise_samples() {
   Samples rows;
   add_softmax(rows);
-  add_attention(rows);
   add_norms(rows);
   return rows;
 }

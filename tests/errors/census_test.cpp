@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 const fs::path kSource = fs::path(TENSORGRAD_SOURCE_DIR) / "src";
 
 // Messages per file, and where the rows with their texts stand: ops_test.cpp for ops/ and nn/,
+// sequence_models_test.cpp for models of sequences and what they are made of,
 // rules_test.cpp for break_rule, ids_test.cpp and non_finite_test.cpp for what is found while a
 // step runs, compile_test.cpp and run_test.cpp for the rest, tests/webgpu and tests/tool for
 // devices. No test can cause three of them: that WebGPU makes no instance, that it does not open
@@ -32,10 +33,16 @@ const std::map<std::string, int> kMessages = {
     {"codegen/wgsl/link.cpp", 1},
     {"compile/run.cpp", 3},
     {"compile/session.cpp", 7},
-    {"nn/transformer.cpp", 4},
+    {"nn/language_model.cpp", 1},
+    {"nn/mamba.cpp", 2},
+    {"nn/mamba2.cpp", 4},
+    {"nn/state.cpp", 1},
+    {"nn/transformer.cpp", 5},
     {"ops/builder.cpp", 12},
     {"ops/compare.cpp", 4},
-    {"ops/composite.cpp", 18},
+    {"ops/attention.cpp", 13},
+    {"ops/composite.cpp", 15},
+    {"ops/conv1d.cpp", 2},
     {"ops/elementwise.cpp", 4},
     {"ops/gather.cpp", 11},
     {"ops/leaf.cpp", 6},
@@ -43,6 +50,8 @@ const std::map<std::string, int> kMessages = {
     {"ops/movement.cpp", 23},
     {"ops/random.cpp", 3},
     {"ops/reduce.cpp", 8},
+    {"ops/ssd.cpp", 3},
+    {"ops/state_space.cpp", 3},
     {"ops/window.cpp", 12},
     {"optim/schedule.cpp", 1},
     {"optim/update.cpp", 2},

@@ -85,7 +85,8 @@ TEST(CompileErrors, PassesAndThreads) {
       compile(Mlp{}, {.inputs = kInputs}, squares);
     };
   };
-  const std::string known = "expand, fold, algebra, views, cse, dce, fuse, inline, merge, side_by_side, ride, overlap, in_place, reuse";
+  const std::string known = "attention, expand, fold, algebra, join, views, cse, products, dce, fuse, inline, merge, "
+                            "side_by_side, ride, overlap, in_place, reuse";
   expect_errors({
       {"no such pass", "compile: there is no pass 'magic' to leave out\n  hint: " + known, 0,
        compiling({.without = {"fuse", "magic"}}, squares)},

@@ -397,7 +397,7 @@ TEST(OpErrors, MachineLearning) {
       {"softmax_causal", "softmax_causal: needs square scores [..., T, T]: x is f32[2,3]\n  at @",
        CALL { USE; softmax_causal(in["x"]); }},
       {"attention",
-       "attention: needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, D]: q is cube f32[2,3,4], "
+       "attention: needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]: q is cube f32[2,3,4], "
        "k is cube f32[2,3,4], v is cube f32[2,3,4]\n  at @",
        CALL { USE; attention(in["cube"], in["cube"], in["cube"]); }},
       {"attention, groups",
@@ -409,6 +409,21 @@ TEST(OpErrors, MachineLearning) {
        "f32[1,3,8,8], "
        "k is f32[1,3,7,8], v is f32[1,3,7,8]\n  at @",
        CALL { USE; attention(in["image"], ones({1, 3, 7, 8}), ones({1, 3, 7, 8})); }},
+      {"attention, no keys",
+       "attention: there are no keys to attend to: q is image f32[1,3,8,8], k is f32[1,3,0,8], v is f32[1,3,0,8]\n  at @",
+       CALL { USE; attention(in["image"], ones({1, 3, 0, 8}), ones({1, 3, 0, 8}), {.causal = false}); }},
+      {"attention, empty heads",
+       "attention: heads have at least one element: q is f32[1,2,3,0], k is f32[1,2,3,0], v is f32[1,2,3,4]\n  at @",
+       CALL { USE; attention(ones({1, 2, 3, 0}), ones({1, 2, 3, 0}), ones({1, 2, 3, 4})); }},
+      {"attention, start", "attention: the start is one i32 number: start is i32[2]\n  at @",
+       CALL { USE; attention(in["image"], in["image"], in["image"], arange(2)); }},
+      {"attention, a start and everything",
+       "attention: a start says which keys a query sees, and needs causal attention\n  hint: leave the start out   at @",
+       CALL { USE; attention(in["image"], in["image"], in["image"], sum(arange(2)), {.causal = false}); }},
+      {"replace_at", "replace_at: the part is like x but for one axis: x is f32[2,3], part is f32[3,3]\n  at @",
+       CALL { USE; replace_at(in["x"], ones({3, 3}), 1, sum(arange(2))); }},
+      {"replace_at, start", "replace_at: the start is one i32 number: start is i32[2]\n  at @",
+       CALL { USE; replace_at(in["x"], ones({2, 1}), 1, arange(2)); }},
       {"layer_norm",
        "layer_norm: gain and bias have the size of the last axis: x is f32[2,3], gain or bias is "
        "f32[4]\n  at @",

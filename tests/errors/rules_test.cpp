@@ -220,5 +220,36 @@ TEST(Rules, MatmulAndIndexing) {
   });
 }
 
+TEST(Rules, SelectiveScan) {
+  const Type wide{f32, {2, 6, 4}}, narrow{f32, {2, 6, 3}}, A_log{f32, {4, 3}}, D{f32, {4}};
+  expect_rules({
+      // y has 48 elements; chunks of 4 keep one state of 12 per sequence.
+      {"selective_scan_gradient",
+       {wide, wide, A_log, narrow, narrow, D, {f32, {48}}, wide},
+       ir::SelectiveScanAttrs{false, 4},
+       "does not belong to the scan: f32[48] and f32[2,6,4]",
+       ""},
+      {"selective_scan_gradient",
+       {wide, wide, A_log, narrow, narrow, D, {f32, {72}}, narrow},
+       ir::SelectiveScanAttrs{false, 4},
+       "does not belong to the scan: f32[72] and f32[2,6,3]",
+       ""},
+  });
+}
+
+TEST(Rules, Attention) {
+  const ir::Type q{f32, {1, 2, 3, 4}};
+  const ir::AttentionAttrs attrs{true, 0.5};
+  expect_rules({
+      {"attention", {q, q}, attrs, "needs q, k, v, and perhaps a start", ""},
+      {"attention", {q, q, {f32, {1, 2, 3}}}, attrs,
+       "needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]: q is f32[1,2,3,4], k is f32[1,2,3,4], v is f32[1,2,3]", ""},
+      {"attention_gradient", {q, q, q}, attrs, "needs q, k, v, what attention gave, its gradient, and perhaps a start", ""},
+      // 24 results and 6 sums.
+      {"attention_gradient", {q, q, q, {f32, {24}}, q}, attrs, "does not belong to q, k and v: f32[24] and f32[1,2,3,4]", ""},
+      {"attention_gradient", {q, q, q, {f32, {30}}, {f32, {24}}}, attrs, "does not belong to q, k and v: f32[30] and f32[24]", ""},
+  });
+}
+
 }  // namespace
 }  // namespace tensorgrad::errors

@@ -26,7 +26,8 @@ const reference::Evaluation& evaluation_of(std::string_view name) {
     std::map<std::string_view, const reference::Evaluation*> found;
     for (const auto& table :
          {reference::elementwise_table(), reference::random_table(), reference::movement_table(),
-          reference::reduce_table(), reference::gather_table(), reference::composite_table()})
+          reference::reduce_table(), reference::gather_table(), reference::composite_table(),
+          reference::attention_table(), reference::state_space_table()})
       for (const auto& entry : table) found[entry.name] = &entry;
     return found;
   }();
@@ -42,6 +43,10 @@ bool adds(const ir::Primitive& op) {
     case Core::segment_sum:
     case Core::scatter_add:
     case Core::fold:
+    case Core::attention:
+    case Core::attention_gradient:
+    case Core::selective_scan:
+    case Core::selective_scan_gradient:
     case Core::composite: return true;
     default: return false;
   }
@@ -59,9 +64,18 @@ void round(Value& value, Random& random, double part) {
   for (double& x : value.data) x *= 1 + part * (2 * random.unit() - 1);
 }
 
+double magnitude(const Value& value) {
+  double most = 0;
+  for (const double x : value.data) most = std::isnan(x) ? HUGE_VAL : std::max(most, std::abs(x));
+  return most;
+}
+
 // Roundings of what stands inside an op, where it is much larger than the result: gelu's x times
-// 1 + erf(x), log_softmax's logarithm of a number near 1.
-void round_inside(const ir::Node& node, Value& value, const Value& x, const Rounding& rounding, Random& random) {
+// 1 + erf(x), log_softmax's logarithm of a number near 1. The gradient of attention is made of differences between
+// g v^T and its mean, which cancel where the scores leave no choice.
+void round_inside(const ir::Node& node, Value& value, const std::vector<const Value*>& in, const Rounding& rounding,
+                  Random& random) {
+  const Value& x = *in[0];
   const std::string_view name = node.op->name;
   const bool gelu = name.starts_with("gelu");
   const double part = gelu || name == "log_softmax"                       ? rounding.part
@@ -69,15 +83,14 @@ void round_inside(const ir::Node& node, Value& value, const Value& x, const Roun
                                                                           : 0;
   for (std::size_t i = 0; part > 0 && i < value.data.size(); ++i)
     value.data[i] += part * (2 * random.unit() - 1) * (gelu ? x.data[i] : 1);
+  if (node.op->core == Core::attention_gradient) {
+    const double most = magnitude(*in[4]) * magnitude(*in[2]) * std::max(magnitude(*in[0]), magnitude(*in[1]));
+    if (!std::isfinite(most)) return;  // no allowance where a number is lost
+    for (double& y : value.data) y += rounding.part * (2 * random.unit() - 1) * most;
+  }
   // Added one after the other, in f32: equal terms are rounded to the same side.
   if (node.op->core == Core::segment_sum || node.op->core == Core::scatter_add)
     round(value, random, 0x1p-25 * static_cast<double>(x.data.size()));
-}
-
-double magnitude(const Value& value) {
-  double most = 0;
-  for (const double x : value.data) most = std::isnan(x) ? HUGE_VAL : std::max(most, std::abs(x));
-  return most;
 }
 
 }  // namespace
@@ -102,7 +115,7 @@ std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Le
     }
     Value value = evaluation_of(node.op->name).evaluate(node, in);
     if (!is_exact(*node.op)) round(value, random, rounding.part);
-    if (!in.empty()) round_inside(node, value, *in[0], rounding, random);
+    if (!in.empty()) round_inside(node, value, in, rounding, random);
     values.push_back(std::move(value));
   }
   return values;

@@ -1,4 +1,4 @@
-// Indexing, losses, convolution and pooling, random numbers.
+// Indexing, losses, convolution and pooling, state spaces, random numbers.
 #include <algorithm>
 
 #include "tests/fuzz/rows.h"
@@ -26,6 +26,15 @@ Tensor taken(Args& a) {
   shape[axis] = 1 + a.pick(5);
   if (const int other = a.axis(x); other != axis && a.flip()) shape[other] = 1;
   return take_along_axis(x, remade(a.ids(1, x.size(axis)), shape), axis);
+}
+
+Tensor replaced(Args& a) {
+  const Tensor x = with_rank(a[0], 1);
+  const int axis = a.axis(x);
+  Shape shape = x.shape();
+  shape[axis] = 1 + a.pick(3);
+  const Tensor start = remade(a.ids(1, x.size(axis)), {});  // what falls behind the end is left out
+  return replace_at(x, remade(a[0], shape), axis, start);
 }
 
 Tensor hot(Args& a) {
@@ -72,6 +81,34 @@ Tensor convolved(Args& a) {
   return conv2d(x, remade(a[1], {O, C / options.groups, h, w}), options);
 }
 
+Tensor convolved_causally(Args& a) {
+  const Tensor x = of_rank(a[0], 3);  // [B, L, C]
+  const std::int64_t C = x.size(2), K = 1 + a.pick(5);
+  return conv1d_causal_depthwise(x, remade(a[1], {C, K}), remade(a[2], {C}));
+}
+
+// Rates and steps are made of sin: exp(exp(x)) leaves no digits.
+Tensor scanned(Args& a) {
+  const Tensor u = of_rank(a[0], 3);  // [B, L, E]
+  const std::int64_t B = u.size(0), L = u.size(1), E = u.size(2), N = 1 + a.pick(3);
+  SelectiveScanOptions options;
+  if (a.flip()) options.discretisation = Discretisation::zoh;
+  options.chunk = 1 + a.pick(4);
+  const Tensor delta = sin(remade(a[1], u.shape())), A_log = sin(remade(a[2], {E, N}));
+  const Tensor b = sin(remade(a[1], {B, L, N})), c = sin(remade(a[2], {B, L, N}));
+  return selective_scan(u, delta, A_log, b, c, remade(a[2], {E}), options);
+}
+
+Tensor dual(Args& a) {
+  const Tensor x = of_rank(a[0], 4);  // [B, L, H, P]
+  const std::int64_t B = x.size(0), L = x.size(1), H = x.size(2);
+  const std::int64_t G = a.flip() ? H : 1, N = 1 + a.pick(3);
+  const std::int64_t chunk = 1 + a.pick(4);
+  const Tensor dt = sin(remade(a[1], {B, L, H})), A_log = sin(remade(a[2], {H}));
+  const Tensor b = sin(remade(a[1], {B, L, G, N})), c = sin(remade(a[2], {B, L, G, N}));
+  return ssd(x, dt, A_log, b, c, remade(a[2], {H}), {.chunk = chunk});
+}
+
 template <Tensor (*op)(Operand, Pair, Pool2dOptions)>
 Tensor pooled(Args& a) {
   const Tensor x = of_rank(a[0], 4);
@@ -89,6 +126,7 @@ std::span<const Row> layer_rows() {
       {"embedding", "ai", embedded, 4},
       {"gather", "ai", gathered},
       {"take_along_axis", "ai", taken, 3},
+      {"replace_at", "ai", replaced},
       {"one_hot", "i", hot},
       {"cross_entropy", "fi", [](Args& a) {
          return classified<cross_entropy>(a, with_rank(a[0], 1));
@@ -106,6 +144,9 @@ std::span<const Row> layer_rows() {
          return regressed<kl_div>(a, log_softmax(x), softmax(y));
        }, 1},
       {"conv2d", "ff", convolved, 3},
+      {"conv1d_causal_depthwise", "fff", convolved_causally, 3},
+      {"selective_scan", "fff", scanned, 3},
+      {"ssd", "fff", dual, 2},
       {"max_pool2d", "f", pooled<max_pool2d>},
       {"avg_pool2d", "f", pooled<avg_pool2d>, 1},
       {"nearest_upsample2d", "f", [](Args& a) {

@@ -113,6 +113,32 @@ TEST(Layers, SelfAttention) {
     expect_near(run.run({{"x", x}}).output().floats(),
                 self_attention(w, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups),
                 2e-6);
+    auto turned = forward(SelfAttention(8, c.heads, c.groups, 50.0f), {2, 5, 8});
+    const Weights v = inside(shuffle(turned), "a");
+    expect_near(turned.run({{"x", x}}).output().floats(),
+                self_attention(v, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups, 50),
+                2e-6);
+  }
+}
+
+TEST(Layers, Conv1d) {
+  for (const std::int64_t K : {1, 2, 4}) {
+    auto run = forward(Conv1d(3, K), {2, 5, 3});
+    const Weights w = shuffle(run);
+    const Doubles W = w.at("W"), b = w.at("b");
+    const Floats x = numbers(30);
+    Doubles expected;
+    for (std::size_t row = 0; row < 2; ++row)
+      for (int t = 0; t < 5; ++t)
+        for (std::size_t c = 0; c < 3; ++c) {
+          double sum = b[c];
+          for (int k = 0; k < K; ++k)
+            if (const int from = t - static_cast<int>(K) + 1 + k; from >= 0)
+              sum += W[c * static_cast<std::size_t>(K) + static_cast<std::size_t>(k)] *
+                     static_cast<double>(x[(row * 5 + static_cast<std::size_t>(from)) * 3 + c]);
+          expected.push_back(sum);
+        }
+    expect_near(run.run({{"x", x}}).output().floats(), expected, 1e-6);
   }
 }
 

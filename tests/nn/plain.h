@@ -95,12 +95,28 @@ inline Doubles layer_norm(const Weights& w, const std::string& name, const Doubl
   return y;
 }
 
-// Causal self-attention over x [B, T, D]; head h of the queries reads group h / (H/G).
+// Turns the pairs (i, i + size/2) of each head of x [B, T, heads * size] by t * base^(-2i/size).
+inline void turn(Doubles& x, std::size_t T, std::size_t heads, std::size_t size, double base) {
+  for (std::size_t row = 0; row < x.size() / (heads * size); ++row)
+    for (std::size_t h = 0; h < heads; ++h)
+      for (std::size_t i = 0; i < size / 2; ++i) {
+        const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(size);
+        const double angle = static_cast<double>(row % T) * std::pow(base, exponent);
+        double &a = x[(row * heads + h) * size + i], &b = x[(row * heads + h) * size + i + size / 2];
+        const double first = a * std::cos(angle) - b * std::sin(angle);
+        b = a * std::sin(angle) + b * std::cos(angle);
+        a = first;
+      }
+}
+
+// Causal self-attention over x [B, T, D]; head h of the queries reads group h / (H/G). With a base: rotary positions.
 inline Doubles self_attention(const Weights& w, const std::string& name, const Doubles& x,
-                              std::size_t B, std::size_t T, std::size_t heads, std::size_t groups) {
-  const Doubles q = linear(w, name + ".q", x), k = linear(w, name + ".k", x),
-                v = linear(w, name + ".v", x);
+                              std::size_t B, std::size_t T, std::size_t heads, std::size_t groups,
+                              double rope_base = 0) {
+  Doubles q = linear(w, name + ".q", x), k = linear(w, name + ".k", x);
+  const Doubles v = linear(w, name + ".v", x);
   const std::size_t D = w.size(name + ".q.W", 1), size = D / heads, kv = groups * size;
+  if (rope_base > 0) turn(q, T, heads, size, rope_base), turn(k, T, groups, size, rope_base);
   Doubles mixed(B * T * D);
   for (std::size_t b = 0; b < B; ++b)
     for (std::size_t h = 0; h < heads; ++h) {

@@ -2,14 +2,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+
 #include "ops/table.h"
 #include "passes/algebra.h"
 #include "passes/cse.h"
 #include "passes/dce.h"
 #include "passes/expand.h"
 #include "passes/fold.h"
+#include "passes/join.h"
 #include "passes/materialise.h"
 #include "passes/pipeline.h"
+#include "passes/products.h"
 #include "passes/views.h"
 #include "reference/interpret.h"
 
@@ -163,6 +168,146 @@ TEST(Algebra, ReducesNothingOverAxesOfOne) {
                  "%0 = input {name=\"x\", dtype=f32, shape=[2,1]}\n%1 = reshape(%0) {shape=[2]}\noutput \"y\" = %1\n");
 }
 
+ir::Graph side_by_side(const ir::Graph& graph) { return passes::dce(passes::join(graph)); }
+
+// The gradient of a split: `pads` as {before, after, value} of parts [2,3] along axis 1, added one after the other.
+std::string added_pads(const std::vector<std::array<int, 3>>& pads, int axis = 1) {
+  std::string text = kX + "%1 = exp(%0)\n";
+  int next = 2;
+  for (const auto& [before, after, value] : pads)
+    text += fmt::format("%{} = pad(%{}) {{axis={}, before={}, after={}, value={}}}\n", next, next % 2, axis, before,
+                        after, value),
+        ++next;
+  for (std::size_t i = 1; i < pads.size(); ++i)
+    text += fmt::format("%{} = add(%{}, %{})\n", next, i == 1 ? 2 : next - 1, i + 2), ++next;
+  return text + fmt::format("output \"y\" = %{}\n", next - 1);
+}
+
+TEST(Join, PartsThatArePaddedAndAddedLieSideBySide) {
+  expect_becomes(side_by_side, added_pads({{0, 3, 0}, {3, 0, 0}}),
+                 kX + "%1 = exp(%0)\n%2 = concat(%0, %1) {axis=1}\noutput \"y\" = %2\n");
+  expect_becomes(side_by_side, added_pads({{3, 0, 0}, {0, 3, 0}}),  // the other order
+                 kX + "%1 = exp(%0)\n%2 = concat(%1, %0) {axis=1}\noutput \"y\" = %2\n");
+  expect_becomes(side_by_side, added_pads({{3, 3, 0}, {6, 0, 0}, {0, 6, 0}}),
+                 kX + "%1 = exp(%0)\n%2 = concat(%0, %0, %1) {axis=1}\noutput \"y\" = %2\n");
+}
+
+TEST(Join, LeavesOtherSumsAlone) {
+  for (const std::string& kept : {added_pads({{0, 3, 0}, {3, 0, 1}}),               // filled with something
+                                  added_pads({{0, 2, 0}, {2, 0, 0}}),               // one over the other
+                                  added_pads({{0, 4, 0}, {4, 0, 0}}),               // a gap between them
+                                  added_pads({{1, 3, 0}, {4, 0, 0}}),               // a gap before them
+                                  added_pads({{0, 6, 0}, {3, 3, 0}})})              // a gap behind them
+    expect_becomes(side_by_side, kept, kept);
+  const std::string other = kX + "%1 = pad(%0) {axis=1, before=0, after=3, value=0}\n%2 = exp(%1)\n"
+                                 "%3 = add(%1, %2)\noutput \"y\" = %3\n";
+  expect_becomes(side_by_side, other, other);
+  const std::string two_axes = "%0 = input {name=\"x\", dtype=f32, shape=[2,4]}\n"
+                               "%1 = input {name=\"z\", dtype=f32, shape=[4,2]}\n"
+                               "%2 = pad(%0) {axis=0, before=0, after=2, value=0}\n"
+                               "%3 = pad(%1) {axis=1, before=2, after=0, value=0}\n"
+                               "%4 = add(%2, %3)\noutput \"y\" = %4\n";
+  expect_becomes(side_by_side, two_axes, two_axes);
+}
+
+ir::Graph in_one(const ir::Graph& graph) { return passes::dce(passes::products(graph)); }
+
+// g[:, begin : begin + 2] times the matrix [5, 2] that lies in w from `offset` on, turned around.
+struct Term {
+  int begin = 0, offset = 0, K = 2, N = 5;
+  const char* order = "[1,0]";
+};
+
+const std::string kGradients = "%0 = input {name=\"g\", dtype=f32, shape=[4,6]}\n"
+                               "%1 = input {name=\"w\", dtype=f32, shape=[40]}\n";
+
+// The products as [2,2,N], added one after the other; `more` may use the first as %7, and the sum.
+std::string added_products(const std::vector<Term>& terms, const char* more = "") {
+  std::string text = kGradients;
+  int next = 2;
+  std::vector<int> products;
+  for (const Term& t : terms) {
+    text += fmt::format("%{} = narrow(%0) {{axis=1, start={}, length={}}}\n", next, t.begin, t.K);
+    text += fmt::format("%{} = narrow(%1) {{axis=0, start={}, length={}}}\n", next + 1, t.offset, t.N * t.K);
+    const bool turned = t.order == std::string("[1,0]");
+    const int rows = turned ? t.N : t.K, columns = turned ? t.K : t.N;
+    text += fmt::format("%{} = reshape(%{}) {{shape=[{},{}]}}\n", next + 2, next + 1, rows, columns);
+    text += fmt::format("%{} = permute(%{}) {{order={}}}\n", next + 3, next + 2, t.order);
+    text += fmt::format("%{} = matmul(%{}, %{})\n", next + 4, next, next + 3);
+    text += fmt::format("%{} = reshape(%{}) {{shape=[2,2,{}]}}\n", next + 5, next + 4, t.N);
+    products.push_back(next + 5);
+    next += 6;
+  }
+  for (std::size_t i = 1; i < products.size(); ++i, ++next)
+    text += fmt::format("%{} = add(%{}, %{})\n", next, i == 1 ? products[0] : next - 1, products[i]);
+  return text + fmt::format("output \"y\" = %{}\n", next - 1) + more;
+}
+
+// `count` of them from column `begin` and number `offset` on.
+std::string one_product(int count, int begin, int offset) {
+  std::string text = kGradients;
+  const int left = count < 3 ? 2 : 0;  // three are all columns
+  if (left > 0) text += fmt::format("%2 = narrow(%0) {{axis=1, start={}, length={}}}\n", begin, 2 * count);
+  const int next = left > 0 ? 3 : 2;
+  text += fmt::format("%{} = narrow(%1) {{axis=0, start={}, length={}}}\n", next, offset, 10 * count);
+  text += fmt::format("%{} = reshape(%{}) {{shape=[{},5,2]}}\n", next + 1, next, count);
+  text += fmt::format("%{} = permute(%{}) {{order=[0,2,1]}}\n", next + 2, next + 1);
+  text += fmt::format("%{} = reshape(%{}) {{shape=[{},5]}}\n", next + 3, next + 2, 2 * count);
+  text += fmt::format("%{} = matmul(%{}, %{})\n", next + 4, left, next + 3);
+  text += fmt::format("%{} = reshape(%{}) {{shape=[2,2,5]}}\n", next + 5, next + 4);
+  return text + fmt::format("output \"y\" = %{}\n", next + 5);
+}
+
+void expect_same_numbers(ir::Graph (*pass)(const ir::Graph&), const std::string& text) {
+  const auto numbers = [](int count, double step) {
+    std::vector<double> out;
+    for (int i = 1; i <= count; ++i) out.push_back(std::sin(step * i));
+    return out;
+  };
+  const reference::Leaves leaves{{"input:g", {{f32, {4, 6}}, numbers(24, 1.3)}},
+                                 {"input:w", {{f32, {40}}, numbers(40, 0.7)}}};
+  const auto result = [&](const ir::Graph& graph) {
+    return reference::interpret(graph, leaves)[static_cast<std::size_t>(graph.results[0].node)].data;
+  };
+  const auto want = result(parse(text)), got = result(pass(parse(text)));
+  ASSERT_EQ(want.size(), got.size());
+  for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-12) << text;
+}
+
+TEST(Products, SideBySideAreOne) {
+  const std::pair<std::string, std::string> forms[] = {
+      {added_products({{0, 0}, {2, 10}}), one_product(2, 0, 0)},
+      {added_products({{2, 10}, {0, 0}}), one_product(2, 0, 0)},              // added in the other order
+      {added_products({{2, 7}, {4, 17}}), one_product(2, 2, 7)},              // in the middle
+      {added_products({{0, 5}, {2, 15}, {4, 25}}), one_product(3, 0, 5)},     // one after the other
+      {added_products({{4, 25}, {2, 15}, {0, 5}}), one_product(3, 0, 5)},     // from behind
+  };
+  for (const auto& [before, wanted] : forms) {
+    expect_becomes(in_one, before, wanted);
+    expect_same_numbers(in_one, before);
+  }
+}
+
+// Of three terms the first two do not meet; with the third they would, but a sum is joined as it is written.
+TEST(Products, SumsAreJoinedAsTheyAreWritten) {
+  const std::string kept = added_products({{0, 5}, {4, 25}, {2, 15}});
+  expect_becomes(in_one, kept, kept);
+}
+
+TEST(Products, LeavesOtherSumsAlone) {
+  const std::string others[] = {
+      added_products({{0, 10}, {2, 0}}),                                    // weights in another order than columns
+      added_products({{0, 0}, {2, 11}}),                                    // a gap between the weights
+      added_products({{0, 0}, {3, 10}}),                                    // a gap between the columns
+      added_products({{0, 0}, {1, 10}}),                                    // columns that both have
+      added_products({{0, 0}, {0, 0}}),                                     // the same twice
+      added_products({{0, 0, 2}, {2, 10, 3}}),                              // of another width
+      added_products({{0, 0}, {2, 10}}, "output \"z\" = %7\n"),            // one of them is a result, too
+      added_products({{0, 0, 2, 5, "[0,1]"}, {2, 10, 2, 5, "[0,1]"}}),      // not turned around
+  };
+  for (const std::string& kept : others) expect_becomes(in_one, kept, kept);
+}
+
 TEST(Views, AreJoined) {
   expect_becomes(joined,
                  kX + "%1 = reshape(%0) {shape=[6]}\n%2 = reshape(%1) {shape=[3,2]}\n%3 = permute(%2) {order=[1,0]}\n"
@@ -205,6 +350,26 @@ TEST(Expand, WritesCompositesWithOtherOps) {
     const auto got = reference::interpret(expanded, leaves)[static_cast<std::size_t>(expanded.results[0].node)].data;
     for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-12) << op;
   }
+}
+
+TEST(Expand, WritesConvolutionWithShiftedViews) {
+  const ir::Graph before = parse(
+      "%0 = input {name=\"x\", dtype=f32, shape=[1,3,2]}\n%1 = input {name=\"w\", dtype=f32, shape=[2,2]}\n"
+      "%2 = input {name=\"b\", dtype=f32, shape=[2]}\n%3 = conv1d_causal_depthwise(%0, %1, %2)\noutput \"y\" = %3\n");
+  const ir::Graph expanded = passes::expand(before);
+  ir::verify(expanded);
+  int products = 0;
+  for (const ir::Node& node : expanded.nodes) {
+    EXPECT_NE(node.op->core, ir::Core::composite);
+    products += node.op->name == "mul";
+  }
+  EXPECT_EQ(products, 2);  // one per tap
+  const reference::Leaves leaves{{"input:x", {{f32, {1, 3, 2}}, {0.5, -1, 2, 3, 0.25, -4}}},
+                                 {"input:w", {{f32, {2, 2}}, {10, 1, 20, 2}}},
+                                 {"input:b", {{f32, {2}}, {100, 200}}}};
+  const auto got = reference::interpret(expanded, leaves)[static_cast<std::size_t>(expanded.results[0].node)].data;
+  EXPECT_EQ(got, (std::vector<double>{100.5, 198, 107, 186, 120.25, 252}));
+  EXPECT_EQ(reference::interpret(before, leaves)[3].data, got);
 }
 
 TEST(Materialise, CopiesResultsThatAreNoMemoryOfTheirOwn) {

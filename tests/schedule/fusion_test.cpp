@@ -102,6 +102,26 @@ TEST(Fusion, OutputsAndCapturesMayShareNames) {
   EXPECT_EQ(out.capture("a").floats()[1], 4);
 }
 
+// Kernels that take turns so that one writes where another has read (Overlap.KernelsThatDecide...): with the same
+// numbers everywhere, what comes out is known.
+TEST(Fusion, KernelsThatTakeTurnsComputeTheSame) {
+  const auto product = [](const Table&, const Inputs& in) {
+    const Tensor wide = matmul(in["x"], in["w"]);     // [512, 1024], 64 * 1 * 0.5
+    const Tensor between = matmul(in["v"], in["w"]);  // [64, 1024], 64 * 2 * 0.5
+    const Tensor again = matmul(in["t"], between);    // [512, 1024], 64 * -1 * 64
+    const Tensor thin = matmul(wide, in["u"]);        // [512, 16], 1024 * 32 * 0.25
+    return matmul(swap_axes(thin, 0, 1), again);      // [16, 1024], 512 * 8192 * -4096
+  };
+  const std::vector<InputSpec> inputs{
+      {"x", {512, 64}}, {"w", {64, 1024}}, {"v", {64, 64}}, {"t", {512, 64}}, {"u", {1024, 16}}};
+  auto run = compile_forward(Table{}, {.inputs = inputs}, product);
+  EXPECT_EQ(run.counts().arena_bytes, 4 * (512 * 1024 + 64 * 1024 + 512 * 16));
+  const auto all = [](std::size_t count, float value) { return std::vector<float>(count, value); };
+  const auto out = run.run({{"x", all(512 * 64, 1)}, {"w", all(64 * 1024, 0.5f)}, {"v", all(64 * 64, 2)},
+                            {"t", all(512 * 64, -1)}, {"u", all(1024 * 16, 0.25f)}});
+  for (const float y : out.output().floats()) ASSERT_EQ(y, 512.0f * 8192.0f * -4096.0f);
+}
+
 // Two factors one after the other may stay in the range of f32 where their product does not.
 TEST(Fusion, FactorsAreNotJoinedOutOfRange) {
   auto run = compile_forward(Table{}, {.inputs = {{"x", {2}}}}, [](const Table&, const Inputs& in) {

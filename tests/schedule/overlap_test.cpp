@@ -1,7 +1,9 @@
 // Stages: which kernels may run at the same time, and what that means for memory.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ops/table.h"
+#include "schedule/operand.h"
 #include "schedule/plan.h"
 
 namespace tensorgrad::schedule {
@@ -106,12 +108,108 @@ TEST(Overlap, NothingIsDoneInPlaceWhileOthersRead) {
   EXPECT_EQ(in_place(plan_of(graph, apart)), 0) << plan_of(graph, apart).text();
 }
 
+// X [rows,1024] and Y [64,1024] are made first; then B [rows,1024] of Y beside A [rows,16], the last to read X.
+std::string taking_turns(int rows) {
+  return fmt::format(R"(graph {{
+  %0 = input {{name="x", dtype=f32, shape=[{0},64]}}
+  %1 = input {{name="w", dtype=f32, shape=[64,1024]}}
+  %2 = input {{name="v", dtype=f32, shape=[64,64]}}
+  %3 = input {{name="u", dtype=f32, shape=[1024,16]}}
+  %4 = matmul(%0, %1)
+  %5 = matmul(%2, %1)
+  %6 = input {{name="t", dtype=f32, shape=[{0},64]}}
+  %7 = matmul(%6, %5)
+  %8 = matmul(%4, %3)
+  %9 = permute(%8) {{order=[1,0]}}
+  %10 = matmul(%9, %7)
+  output "y" = %10
+}}
+)", rows);
+}
+
+// Every step reads what earlier ones wrote, and stages never fall.
+void expect_legal(const Plan& plan) {
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    EXPECT_GE(plan.steps[s].stage, s == 0 ? 0 : plan.steps[s - 1].stage);
+    for (const ir::NodeId id : plan.steps[s].group.nodes) {
+      EXPECT_EQ(plan.fused.group[static_cast<std::size_t>(id)], static_cast<int>(s));
+      for (const ir::NodeId input : plan.graph[id].inputs) {
+        const int made = plan.fused.group[static_cast<std::size_t>(base_of(plan.graph, input))];
+        if (made < 0 || made == static_cast<int>(s)) continue;
+        EXPECT_LT(plan.steps[static_cast<std::size_t>(made)].stage, plan.steps[s].stage);
+      }
+    }
+  }
+}
+
+// Together they need X and B at once. A, which writes less, goes first, and B lies where X was.
+TEST(Overlap, KernelsThatDecideHowMuchMemoryIsNeededTakeTurns) {
+  const Plan plan = plan_of(taking_turns(512));
+  EXPECT_EQ(stages(plan), (std::vector<int>{0, 0, 1, 2, 3})) << plan.text();
+  EXPECT_EQ(plan.graph[plan.steps[2].stored[0].node].type.text(), "f32[512,16]");
+  EXPECT_EQ(plan.graph[plan.steps[3].stored[0].node].type.text(), "f32[512,1024]");
+  expect_legal(plan);
+  // X or B, Y, and A.
+  EXPECT_EQ(plan.arena_bytes(), 4 * (512 * 1024 + 64 * 1024 + 512 * 16));
+}
+
+// 256 KB less are not worth a stage.
+TEST(Overlap, SmallKernelsDoNotTakeTurns) {
+  const Plan plan = plan_of(taking_turns(64));
+  EXPECT_EQ(stages(plan), (std::vector<int>{0, 0, 1, 1, 2})) << plan.text();
+  EXPECT_EQ(plan.arena_bytes(), 4 * (2 * 64 * 1024 + 64 * 1024 + 64 * 16));
+  expect_legal(plan);
+}
+
 TEST(Overlap, TemporariesInPiecesLieInSeveralArenas) {
   const Plan whole = plan_of(kLayer, {"inline"}), pieces = plan_of(kLayer, {"inline"}, 64 * 80);
   EXPECT_EQ(whole.bytes(ir::Space::arena_1), 0);
   EXPECT_EQ(pieces.bytes(ir::Space::arena), 4 * 64 * 80);
   EXPECT_GT(pieces.bytes(ir::Space::arena_1), 0);
   EXPECT_EQ(pieces.arena_bytes(), whole.arena_bytes());
+}
+
+// The members' tensors in memory that are no results, by type.
+std::vector<std::string> kept(const Plan& plan) {
+  std::vector<std::string> out;
+  for (const Step& step : plan.steps)
+    for (const Stored& stored : step.stored)
+      if (ir::is_arena(stored.place.space)) out.push_back(plan.graph[stored.node].type.text());
+  return out;
+}
+
+// log_softmax and its gradient g - exp(y) sum(g), where the sums are of columns: y is kept for them anyway, and exp(y)
+// is computed where it is read.
+TEST(KeptTwice, WorkOnRowsThatAreKeptAnywayIsDoneWhereItIsRead) {
+  const Plan plan = plan_of(R"(graph {
+  %0 = input {name="x", dtype=f32, shape=[64,100]}
+  %1 = log_softmax(%0) {axis=1}
+  %2 = exp(%1)
+  %3 = reduce_sum(%1) {axes=[0]}
+  %4 = broadcast_to(%3) {shape=[64,100]}
+  %5 = mul(%2, %4)
+  output "y" = %5
+}
+)");
+  EXPECT_EQ(plan.steps.size(), 3u) << plan.text();
+  EXPECT_EQ(kept(plan), (std::vector<std::string>{"f32[64,100]", "f32[100]"})) << plan.text();
+}
+
+// Where the rows themselves are not needed, what is made of them is what is kept.
+TEST(KeptTwice, NotWhereNobodyElseReadsTheRows) {
+  const Plan plan = plan_of(R"(graph {
+  %0 = input {name="x", dtype=f32, shape=[64,100]}
+  %1 = log_softmax(%0) {axis=1}
+  %2 = exp(%1)
+  %3 = reduce_sum(%2) {axes=[0]}
+  %4 = broadcast_to(%3) {shape=[64,100]}
+  %5 = mul(%2, %4)
+  output "y" = %5
+}
+)");
+  EXPECT_EQ(plan.steps.size(), 3u) << plan.text();
+  EXPECT_EQ(kept(plan), (std::vector<std::string>{"f32[64,100]", "f32[100]"})) << plan.text();
+  EXPECT_EQ(plan.graph[plan.steps[0].stored[0].node].op->name, "exp");
 }
 
 }  // namespace

@@ -72,6 +72,20 @@ TEST(ToolTrain, AdditionDependsOnTheSeedAlone) {
   EXPECT_EQ(two["accuracy"], one["accuracy"]);
 }
 
+// Far from the 1,500 steps of 64 that it takes to copy, and far from guessing, whose loss is log(8) = 2.08.
+TEST(ToolTrain, CopyBeginsToLearn) {
+  EXPECT_LT(train("copy --steps 300 --batch 32 --seed 1 --device cpu")["loss"], 1.6);
+}
+
+TEST(ToolTrain, CopyDependsOnTheSeedAlone) {
+  const ordered_json one = train("copy --steps 20 --seed 5 --threads 1 --batch 16");
+  const ordered_json two = train("copy --steps 20 --seed 5 --threads 2 --batch 16");
+  EXPECT_EQ(two["params_sha256"], one["params_sha256"]);
+  EXPECT_EQ(two["loss"], one["loss"]);
+  EXPECT_EQ(two["accuracy"], one["accuracy"]);
+  EXPECT_NE(train("copy --steps 20 --seed 6 --threads 1 --batch 16")["params_sha256"], one["params_sha256"]);
+}
+
 TEST(ToolTrain, TextForPeople) {
   const ToolRun run = run_tool("train sin --steps 150");
   EXPECT_EQ(run.exit_code, 0);
@@ -124,6 +138,13 @@ TEST_F(GpuToolTrain, NamesTheAdapterAndCompilesFirst) {
 // About a minute: the default run has to learn to add.
 TEST(SlowAddition, LearnsTwoDigitSums) {
   const ordered_json done = train("addition --seed 1");
+  EXPECT_EQ(done["steps"], 1500);
+  EXPECT_GE(done["accuracy"], 0.99);
+}
+
+// Half a minute to two: the default run has to learn to copy.
+TEST(SlowCopy, LearnsToFindLettersAmongNoise) {
+  const ordered_json done = train("copy --seed 1");
   EXPECT_EQ(done["steps"], 1500);
   EXPECT_GE(done["accuracy"], 0.99);
 }

@@ -15,7 +15,7 @@ class SlowGpuFixtures : public GpuTest {};
 
 TEST_F(SlowGpuFixtures, AllOfPyTorchsPass) {
   const VerifyRun run = run_verify(kFixtures, "--device webgpu");
-  EXPECT_EQ(run.done.dump(), R"({"event":"done","passed":138,"failed":0,"skipped":11})") << run.tool.err;
+  EXPECT_EQ(run.done.dump(), R"({"event":"done","passed":149,"failed":0,"skipped":0})") << run.tool.err;
   EXPECT_EQ(run.tool.exit_code, 0);
 }
 

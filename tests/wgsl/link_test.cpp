@@ -199,6 +199,55 @@ TEST(Link, TheSecondShaderComesFirstWhereItIsWaitedFor) {
   EXPECT_EQ(shaders[1].name, "matmul 1 x [64, 4096]: matmul (whole)");
 }
 
+// The operands of a product in parts are temporaries, and the next stage writes temporaries: the parts have read them
+// already, so that joining the parts waits for the next stage.
+TEST(Link, TheSecondShaderOfAProductWaitsThoughItsOperandsAreWrittenOver) {
+  const auto kernels = kernels_of(R"(
+  %0 = input {name="x", dtype=f32, shape=[4096,64]}
+  %1 = exp(%0)
+  %2 = permute(%1) {order=[1,0]}
+  %3 = matmul(%2, %1)
+  %4 = input {name="y", dtype=f32, shape=[64,32]}
+  %5 = exp(%4)
+  %6 = input {name="z", dtype=f32, shape=[32,32]}
+  %7 = matmul(%5, %6)
+  %8 = matmul(%7, %6)
+  %9 = matmul(%8, %6)
+  output "g" = %3
+  output "p" = %9
+)", {"inline"});
+  ASSERT_EQ(kernels.size(), 6u);
+  const auto shaders = wgsl::emit(kernels, {}, false);
+  ASSERT_EQ(shaders.size(), 4u);
+  EXPECT_NE(shaders[1].name.find("(parts)"), std::string::npos) << shaders[1].name;
+  EXPECT_EQ(shaders[2].name, "matmul 1 x [64, 32]: matmul + matmul 1 x [64, 4096]: matmul (whole)");
+}
+
+// The next stage writes parameters: joining the parts of a product of parameters waits for it, but not where something
+// is done with the sums that reads the parameters again.
+TEST(Link, TheSecondShaderOfAProductDoesNotWaitForWhatItReads) {
+  const std::string product = R"(
+  %0 = parameter {name="w", dtype=f32, shape=[4096,64]}
+  %1 = permute(%0) {order=[1,0]}
+  %2 = matmul(%1, %0)
+  %3 = exp(%0)
+)";
+  const auto waits = kernels_of(product + "output \"g\" = %2\nupdate \"w\" = %3\n");
+  ASSERT_EQ(waits.size(), 2u);
+  EXPECT_LT(waits[0].stage, waits[1].stage);
+  const auto together = wgsl::emit(waits, {}, false);
+  ASSERT_EQ(together.size(), 2u);
+  EXPECT_TRUE(together[1].name.ends_with(" + matmul 1 x [64, 4096]: matmul (whole)")) << together[1].name;
+
+  const auto reads = kernels_of(product + "%4 = narrow(%0) {axis=0, start=0, length=64}\n%5 = sub(%2, %4)\n"
+                                          "output \"g\" = %5\nupdate \"w\" = %3\n");
+  ASSERT_EQ(reads.size(), 2u);
+  const auto apart = wgsl::emit(reads, {}, false);
+  ASSERT_EQ(apart.size(), 3u);
+  EXPECT_TRUE(apart[1].name.ends_with("(whole)")) << apart[1].name;
+  EXPECT_EQ(apart[1].name.find(" + "), std::string::npos) << apart[1].name;
+}
+
 TEST(Link, TooManyBuffersAreRefused) {
   const auto kernels = kernels_of(kTwo);
   try {

@@ -1,0 +1,161 @@
+// The text of every message of causal convolution, selective scan, ssd, and the models of sequences.
+#include "tests/errors/expect_error.h"
+
+namespace tensorgrad::errors {
+namespace {
+
+struct None {};
+
+using Call = std::function<Tensor(const Inputs& in)>;
+
+const std::vector<InputSpec> kInputs = {
+    {"x", {2, 6, 4}}, {"w", {4, 3}}, {"bias", {4}}, {"n", {2, 6, 4}, i32}, {"no_taps", {4, 0}}, {"heads", {2, 6, 4, 5}},
+    {"dt", {2, 6, 4}}, {"A_log", {4}}, {"B", {2, 6, 2, 3}}, {"odd", {2, 6, 3, 3}}, {"tokens", {2, 6}, i32},
+};
+
+struct OpRow {
+  const char* name;
+  std::string text;
+  int line;
+  Call call;
+};
+
+void expect_op_errors(const std::vector<OpRow>& rows) {
+  std::vector<Row> plain;
+  for (const OpRow& row : rows)
+    plain.push_back({row.name, row.text, row.line, [&row] {
+                       compile_forward(None{}, {.inputs = kInputs, .device = "cpu", .threads = 1},
+                                       [&](const None&, const Inputs& in) { return row.call(in); });
+                     }});
+  expect_errors(plain);
+}
+
+// Models are made where no trace is: without a line.
+void expect_model_errors(const std::vector<std::pair<std::string, std::function<void()>>>& rows) {
+  for (const auto& [text, call] : rows) EXPECT_EQ(text_of(call), text);
+}
+
+#define CALL __LINE__, [](const Inputs& in)
+
+// A row's call stands on the line of its __LINE__.
+// clang-format off
+
+TEST(SequenceErrors, Conv1d) {
+  expect_op_errors({
+      {"weights",
+       "conv1d_causal_depthwise: needs x [B, L, C], w [C, K], bias [C]: x is f32[2,6,4], w is f32[4], bias is "
+       "f32[4]\n  at @",
+       CALL { return conv1d_causal_depthwise(in["x"], in["bias"], in["bias"]); }},
+      {"bias",
+       "conv1d_causal_depthwise: needs x [B, L, C], w [C, K], bias [C]: x is f32[2,6,4], w is f32[4,3], bias is "
+       "f32[4,3]\n  at @",
+       CALL { return conv1d_causal_depthwise(in["x"], in["w"], in["w"]); }},
+      {"i32",
+       "conv1d_causal_depthwise: needs x [B, L, C], w [C, K], bias [C]: x is i32[2,6,4], w is f32[4,3], bias is "
+       "f32[4]\n  at @",
+       CALL { return conv1d_causal_depthwise(in["n"], in["w"], in["bias"]); }},
+      {"no taps", "conv1d_causal_depthwise: needs at least one tap: w is f32[4,0]\n  at @",
+       CALL { return conv1d_causal_depthwise(in["x"], in["no_taps"], in["bias"]); }},
+  });
+}
+
+TEST(SequenceErrors, SelectiveScan) {
+  expect_op_errors({
+      {"shapes",
+       "selective_scan: needs u, delta [B, L, E], A_log [E, N], B, C [B, L, N], D [E] of f32: u is f32[2,6,4], "
+       "delta is f32[4,3], "
+       "A_log is f32[4,3], B is f32[2,6,4], C is f32[2,6,4], D is f32[4]\n  at @",
+       CALL { return selective_scan(in["x"], in["w"], in["w"], in["x"], in["x"], in["bias"]); }},
+      {"states",
+       "selective_scan: needs u, delta [B, L, E], A_log [E, N], B, C [B, L, N], D [E] of f32: u is f32[2,6,4], "
+       "delta is f32[2,6,4], "
+       "A_log is f32[4,3], B is f32[2,6,4], C is f32[2,6,4], D is f32[4]\n  at @",
+       CALL { return selective_scan(in["x"], in["x"], in["w"], in["x"], in["x"], in["bias"]); }},
+      {"i32",
+       "selective_scan: needs u, delta [B, L, E], A_log [E, N], B, C [B, L, N], D [E] of f32: u is i32[2,6,4], "
+       "delta is f32[2,6,4], "
+       "A_log is f32[4,3], B is f32[2,6,3], C is f32[2,6,3], D is f32[4]\n  at @",
+       CALL { return selective_scan(in["n"], in["x"], in["w"], ones({2, 6, 3}), ones({2, 6, 3}), in["bias"]); }},
+      {"no chunk", "selective_scan: a chunk is 1 to 256 steps long: 0\n  at @",
+       CALL { return selective_scan(in["x"], in["x"], in["w"], ones({2, 6, 3}), ones({2, 6, 3}), in["bias"], {.chunk = 0}); }},
+      {"long chunk", "selective_scan: a chunk is 1 to 256 steps long: 257\n  at @",
+       CALL { return selective_scan(in["x"], in["x"], in["w"], ones({2, 6, 3}), ones({2, 6, 3}), in["bias"], {.chunk = 257}); }},
+  });
+}
+
+TEST(SequenceErrors, Ssd) {
+  expect_op_errors({
+      {"shapes",
+       "ssd: needs x [B, L, H, P], dt [B, L, H], A_log [H], B, C [B, L, G, N], D [H] of f32: x is f32[2,6,4], dt "
+       "is f32[2,6,4], "
+       "A_log is f32[4], B is f32[2,6,2,3], C is B f32[2,6,2,3], D is A_log f32[4]\n  at @",
+       CALL { return ssd(in["x"], in["dt"], in["A_log"], in["B"], in["B"], in["A_log"]); }},
+      {"C",
+       "ssd: needs x [B, L, H, P], dt [B, L, H], A_log [H], B, C [B, L, G, N], D [H] of f32: x is heads "
+       "f32[2,6,4,5], dt is f32[2,6,4], "
+       "A_log is f32[4], B is f32[2,6,2,3], C is odd f32[2,6,3,3], D is A_log f32[4]\n  at @",
+       CALL { return ssd(in["heads"], in["dt"], in["A_log"], in["B"], in["odd"], in["A_log"]); }},
+      {"i32",
+       "ssd: needs x [B, L, H, P], dt [B, L, H], A_log [H], B, C [B, L, G, N], D [H] of f32: x is heads "
+       "f32[2,6,4,5], dt is n i32[2,6,4], "
+       "A_log is f32[4], B is f32[2,6,2,3], C is B f32[2,6,2,3], D is A_log f32[4]\n  at @",
+       CALL { return ssd(in["heads"], in["n"], in["A_log"], in["B"], in["B"], in["A_log"]); }},
+      {"groups",
+       "ssd: the groups of B and C divide the heads of x: x is heads f32[2,6,4,5], B is odd f32[2,6,3,3]\n  at @",
+       CALL { return ssd(in["heads"], in["dt"], in["A_log"], in["odd"], in["odd"], in["A_log"]); }},
+      {"chunk", "ssd: a chunk has at least one position: 0\n  at @",
+       CALL { return ssd(in["heads"], in["dt"], in["A_log"], in["B"], in["B"], in["A_log"], {.chunk = 0}); }},
+  });
+}
+
+TEST(SequenceErrors, Steps) {
+  expect_op_errors({
+      {"selective_scan_step",
+       "selective_scan_step: needs h [B, E, N], u, delta [B, E], A_log [E, N], B, C [B, N], D [E]: h is x f32[2,6,4], "
+       "u is w f32[4,3], delta is w f32[4,3], A_log is w f32[4,3], B is w f32[4,3], C is w f32[4,3], D is bias f32[4]\n  at @",
+       CALL { Tensor h = in["x"]; return selective_scan_step(h, in["w"], in["w"], in["w"], in["w"], in["w"], in["bias"]); }},
+      {"ssd_step",
+       "ssd_step: needs h [B, H, N, P], x [B, H, P], dt [B, H], A_log, D [H], B, C [B, G, N], where G divides H: "
+       "h is heads f32[2,6,4,5], x is f32[2,6,4], dt is w f32[4,3], A_log is bias f32[4], B is x f32[2,6,4], "
+       "C is x f32[2,6,4], D is bias f32[4]\n  at @",
+       CALL { Tensor h = in["heads"]; return ssd_step(h, in["x"], in["w"], in["bias"], in["x"], in["x"], in["bias"]); }},
+  });
+}
+
+struct Models {
+  Mamba mamba{{.vocab = 5, .layers = 1, .dim = 4}};
+  Transformer transformer{{.vocab = 5, .dim = 4, .context = 4, .layers = 1, .heads = 2}};
+};
+
+TEST(SequenceErrors, Models) {
+  const auto trace = [](const std::function<Tensor(const Models& m, const Inputs& in)>& call) {
+    compile_forward(Models{}, {.inputs = kInputs, .device = "cpu", .threads = 1}, call);
+  };
+  expect_errors({
+      {"tokens", "Mamba: needs tokens [B, T]: tokens is n i32[2,6,4]\n  at @",
+       __LINE__, [&] { trace([](const Models& m, const Inputs& in) { return m.mamba(in["n"]); }); }},
+      {"no state",
+       "input: there is no input 'layers.0.window': the inputs are x, w, bias, n, no_taps, heads, dt, A_log, B, "
+       "odd, tokens\n  at @",
+       __LINE__, [&] { trace([](const Models& m, const Inputs& in) { return m.mamba.step(in["tokens"], in).logits; }); }},
+  });
+  expect_model_errors({
+      {"MambaBlock: sizes are at least 1: dim 4, state 0, conv 4, expand 2; dt_rank is not negative: 0",
+       [] { MambaBlock({.dim = 4, .state = 0}); }},
+      {"MambaBlock: sizes are at least 1: dim 4, state 16, conv 4, expand 2; dt_rank is not negative: -1",
+       [] { MambaBlock({.dim = 4, .dt_rank = -1}); }},
+      {"Mamba2Block: sizes are at least 1: dim 4, state 64, conv 4, expand 2, head_size 0, groups 1",
+       [] { Mamba2Block({.dim = 4, .head_size = 0}); }},
+      {"Mamba2Block: heads of 3 do not divide the inner width 8", [] { Mamba2Block({.dim = 4, .head_size = 3}); }},
+      {"Mamba2Block: 3 groups do not divide 4 heads", [] { Mamba2Block({.dim = 4, .head_size = 2, .groups = 3}); }},
+      {"LanguageModel: unknown layer 'mambo' in \"mamba mambo\"\n  hint: mamba, mamba2 or attention",
+       [] { LanguageModel({.dim = 4, .layers = "mamba mambo"}); }},
+      {"SelfAttention: the cache has room for at least one position: 0",
+       [] { LanguageModel({.dim = 4, .layers = "attention", .heads = 2}).state(1, 0); }},
+      {"Transformer: a cache of 9 positions is longer than the context of 4",
+       [] { Transformer({.vocab = 5, .dim = 4, .context = 4, .layers = 1, .heads = 2}).state(1, 9); }},
+  });
+}
+
+}  // namespace
+}  // namespace tensorgrad::errors
