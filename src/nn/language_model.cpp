@@ -39,9 +39,10 @@ std::vector<std::string> words_of(const std::string& text) {
 LanguageModel::LanguageModel(const LanguageModelConfig& config)
     : tok_emb({config.vocab, config.dim}, init::normal(0.02f)), norm(config.dim, config.eps) {
   const std::vector<std::string> words = words_of(config.layers);
+  nn::check_sizes("LanguageModel", config.vocab, static_cast<std::int64_t>(words.size()));
   int added = 0;  // how many results are added to the residual stream
   for (const std::string& word : words) added += word == "attention" ? 2 : 1;
-  const float scale = 1 / std::sqrt(static_cast<float>(added < 1 ? 1 : added));
+  const float scale = 1 / std::sqrt(static_cast<float>(added));
   for (const std::string& word : words) {
     LanguageModelLayer layer;
     if (word == "mamba") {

@@ -99,7 +99,8 @@ StateSpec MambaBlock::state(std::int64_t batch) const {
 
 Mamba::Mamba(const MambaConfig& config)
     : tok_emb({config.vocab, config.dim}, init::normal(0.02f)), norm(config.dim, config.eps) {
-  const float scale = 1 / std::sqrt(static_cast<float>(config.layers < 1 ? 1 : config.layers));
+  nn::check_sizes("Mamba", config.vocab, config.layers);
+  const float scale = 1 / std::sqrt(static_cast<float>(config.layers));
   for (int i = 0; i < config.layers; ++i) layers.emplace_back(config, scale);
 }
 

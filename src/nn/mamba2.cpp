@@ -119,7 +119,8 @@ StateSpec Mamba2Block::state(std::int64_t batch) const {
 
 Mamba2::Mamba2(const Mamba2Config& config)
     : tok_emb({config.vocab, config.dim}, init::normal(0.02f)), norm(config.dim, config.eps) {
-  const float scale = 1 / std::sqrt(static_cast<float>(config.layers < 1 ? 1 : config.layers));
+  nn::check_sizes("Mamba2", config.vocab, config.layers);
+  const float scale = 1 / std::sqrt(static_cast<float>(config.layers));
   for (int i = 0; i < config.layers; ++i) layers.emplace_back(config, scale);
 }
 

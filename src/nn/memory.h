@@ -62,6 +62,9 @@ class Memory {
 Tensor token_ids(const ops::Call& call, const Operand& tokens);
 
 // Position t of [B, T, ...].
+// A model has at least one token and one layer.
+void check_sizes(const char* model, std::int64_t vocab, std::int64_t layers);
+
 inline Tensor at_position(const Tensor& x, std::int64_t t) { return squeeze(narrow(x, 1, t, 1), 1); }
 
 // How the bias of a step size starts: steps from a thousandth to a tenth.

@@ -50,6 +50,10 @@ void add_layer(StateSpec& state, std::size_t layer, const StateSpec& of_layer) {
   }
 }
 
+void check_sizes(const char* model, std::int64_t vocab, std::int64_t layers) {
+  if (vocab < 1 || layers < 1) user_error("{}: needs at least one token and one layer: vocab {}, layers {}", model, vocab, layers);
+}
+
 // The last of the T positions is looked up in a table as long as the cache, so that a full one ends the run.
 Tensor Memory::advance(std::int64_t T, std::int64_t capacity) {
   const Tensor before = read(kPosition);

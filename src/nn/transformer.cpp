@@ -88,6 +88,7 @@ Tensor TransformerBlock::step(Operand x, KeyValues& cache, const Tensor& positio
 
 Transformer::Transformer(const TransformerConfig& config)
     : tok_emb({config.vocab, config.dim}, init::normal(0.02f)), lnf(config.dim, config.eps), context(config.context) {
+  nn::check_sizes("Transformer", config.vocab, config.layers);
   if (!config.rope_base) pos_emb.emplace(Shape{config.context, config.dim}, init::normal(0.02f));
   for (int i = 0; i < config.layers; ++i)
     layers.emplace_back(config.dim, config.heads, config.activation, config.eps, config.groups, config.rope_base);

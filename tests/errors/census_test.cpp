@@ -36,7 +36,7 @@ const std::map<std::string, int> kMessages = {
     {"nn/language_model.cpp", 1},
     {"nn/mamba.cpp", 2},
     {"nn/mamba2.cpp", 4},
-    {"nn/state.cpp", 1},
+    {"nn/state.cpp", 2},
     {"nn/transformer.cpp", 5},
     {"ops/builder.cpp", 12},
     {"ops/compare.cpp", 4},

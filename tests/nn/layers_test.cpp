@@ -250,7 +250,7 @@ TEST(TransformerLm, ShorterSequencesAgree) {
 }
 
 TEST(TransformerLm, TheTiedHeadGetsBothGradients) {
-  auto train = compile(Transformer({.vocab = 4, .dim = 4, .context = 3, .layers = 0, .heads = 1}),
+  auto train = compile(Transformer({.vocab = 4, .dim = 4, .context = 3, .layers = 1, .heads = 1}),
                        {.inputs = {{"ids", {1, 3}, i32}, {"next", {1, 3}, i32}}, .threads = 1},
                        [](const Transformer& m, const Inputs& in) {
                          return cross_entropy(m(in["ids"]), in["next"]);
