@@ -104,26 +104,8 @@ Mamba::Mamba(const MambaConfig& config)
   for (int i = 0; i < config.layers; ++i) layers.emplace_back(config, scale);
 }
 
-Tensor Mamba::operator()(Operand tokens) const {
-  Call call("Mamba", tokens.site());
-  Tensor x = embedding(tok_emb, nn::token_ids(call, tokens));  // [B, T, D]
-  for (const MambaBlock& block : layers) x = block(x);
-  return matmul(norm(x), swap_axes(tok_emb, 0, 1));  // [B, T, V]
-}
-
-StateSpec Mamba::state(std::int64_t batch, std::int64_t) const {
-  StateSpec state;
-  for (std::size_t i = 0; i < layers.size(); ++i) nn::add_layer(state, i, layers[i].state(batch));
-  return state;
-}
-
-Step Mamba::step(Operand tokens, const Inputs& state) const {
-  Call call("Mamba", tokens.site());
-  Memory memory(state, tokens.site());
-  Tensor x = embedding(tok_emb, nn::token_ids(call, tokens));
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    x = memory.with_state(i, [&](MambaState& own) { return layers[i].step(x, own); });
-  return memory.finish(matmul(norm(x), swap_axes(tok_emb, 0, 1)));
-}
+Tensor Mamba::operator()(Operand tokens) const { return nn::logits_of("Mamba", *this, tokens); }
+StateSpec Mamba::state(std::int64_t batch, std::int64_t) const { return nn::state_of(*this, batch); }
+Step Mamba::step(Operand tokens, const Inputs& state) const { return nn::step_of("Mamba", *this, tokens, state); }
 
 }  // namespace tensorgrad

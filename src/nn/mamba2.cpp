@@ -124,26 +124,8 @@ Mamba2::Mamba2(const Mamba2Config& config)
   for (int i = 0; i < config.layers; ++i) layers.emplace_back(config, scale);
 }
 
-Tensor Mamba2::operator()(Operand tokens) const {
-  Call call("Mamba2", tokens.site());
-  Tensor x = embedding(tok_emb, nn::token_ids(call, tokens));  // [B, T, D]
-  for (const Mamba2Block& block : layers) x = block(x);
-  return matmul(norm(x), swap_axes(tok_emb, 0, 1));  // [B, T, V]
-}
-
-StateSpec Mamba2::state(std::int64_t batch, std::int64_t) const {
-  StateSpec state;
-  for (std::size_t i = 0; i < layers.size(); ++i) nn::add_layer(state, i, layers[i].state(batch));
-  return state;
-}
-
-Step Mamba2::step(Operand tokens, const Inputs& state) const {
-  Call call("Mamba2", tokens.site());
-  Memory memory(state, tokens.site());
-  Tensor x = embedding(tok_emb, nn::token_ids(call, tokens));
-  for (std::size_t i = 0; i < layers.size(); ++i)
-    x = memory.with_state(i, [&](MambaState& own) { return layers[i].step(x, own); });
-  return memory.finish(matmul(norm(x), swap_axes(tok_emb, 0, 1)));
-}
+Tensor Mamba2::operator()(Operand tokens) const { return nn::logits_of("Mamba2", *this, tokens); }
+StateSpec Mamba2::state(std::int64_t batch, std::int64_t) const { return nn::state_of(*this, batch); }
+Step Mamba2::step(Operand tokens, const Inputs& state) const { return nn::step_of("Mamba2", *this, tokens, state); }
 
 }  // namespace tensorgrad

@@ -61,10 +61,13 @@ class Memory {
 // i32 [B, T], or an error of the call.
 Tensor token_ids(const ops::Call& call, const Operand& tokens);
 
-// Position t of [B, T, ...].
 // A model has at least one token and one layer.
 void check_sizes(const char* model, std::int64_t vocab, std::int64_t layers);
 
+// The position before T tokens: an error while running where a cache of `capacity` has no room for them.
+Tensor with_room(const Tensor& position, std::int64_t T, std::int64_t capacity);
+
+// Position t of [B, T, ...].
 inline Tensor at_position(const Tensor& x, std::int64_t t) { return squeeze(narrow(x, 1, t, 1), 1); }
 
 // How the bias of a step size starts: steps from a thousandth to a tenth.
@@ -72,5 +75,32 @@ inline Init step_sizes() { return init::step_size(1e-3f, 1e-1f); }
 
 // Starts a layer smaller by a factor than it would by itself.
 void scale_start(Linear& layer, float factor);
+
+// ---- models of one kind of Mamba's blocks: M has tok_emb, layers and norm, its output head is tied to the embedding
+
+template <class M>
+Tensor logits_of(const char* name, const M& model, const Operand& tokens) {
+  ops::Call call(name, tokens.site());
+  Tensor x = embedding(model.tok_emb, token_ids(call, tokens));  // [B, T, D]
+  for (const auto& block : model.layers) x = block(x);
+  return matmul(model.norm(x), swap_axes(model.tok_emb, 0, 1));  // [B, T, V]
+}
+
+template <class M>
+StateSpec state_of(const M& model, std::int64_t batch) {
+  StateSpec state;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) add_layer(state, i, model.layers[i].state(batch));
+  return state;
+}
+
+template <class M>
+Step step_of(const char* name, const M& model, const Operand& tokens, const Inputs& state) {
+  ops::Call call(name, tokens.site());
+  Memory memory(state, tokens.site());
+  Tensor x = embedding(model.tok_emb, token_ids(call, tokens));
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    x = memory.with_state(i, [&](MambaState& own) { return model.layers[i].step(x, own); });
+  return memory.finish(matmul(model.norm(x), swap_axes(model.tok_emb, 0, 1)));
+}
 
 }  // namespace tensorgrad::nn

@@ -55,11 +55,15 @@ void check_sizes(const char* model, std::int64_t vocab, std::int64_t layers) {
 }
 
 // The last of the T positions is looked up in a table as long as the cache, so that a full one ends the run.
+Tensor with_room(const Tensor& position, std::int64_t T, std::int64_t capacity) {
+  const int last = static_cast<int>(T) - 1;
+  return squeeze(take_along_axis(arange(capacity), reshape(position + last, {1}), 0), 0) - last;
+}
+
 Tensor Memory::advance(std::int64_t T, std::int64_t capacity) {
   const Tensor before = read(kPosition);
   write(kPosition, before + static_cast<int>(T));
-  const int last = static_cast<int>(T) - 1;
-  return squeeze(take_along_axis(arange(capacity), reshape(before + last, {1}), 0), 0) - last;
+  return with_room(before, T, capacity);
 }
 
 Tensor token_ids(const ops::Call& call, const Operand& tokens) {

@@ -46,10 +46,7 @@ Tensor SelfAttention::step(Operand x, KeyValues& cache, const Tensor& position) 
   Tensor query = split_heads(q(x), heads);
   Tensor key = split_heads(k(x), groups);
   const Tensor value = split_heads(v(x), groups);
-  // The last position is looked up in a table as long as the cache, so that a full one ends the run.
-  const std::int64_t last = query.size(2) - 1;
-  const Tensor ids = reshape(position + static_cast<int>(last), {1});
-  const Tensor first = squeeze(take_along_axis(arange(cache.keys.size(2)), ids, 0), 0) - static_cast<int>(last);
+  const Tensor first = nn::with_room(position, query.size(2), cache.keys.size(2));
   if (rope_base) query = rope(query, *rope_base, first), key = rope(key, *rope_base, first);
   cache.keys = replace_at(cache.keys, key, 2, first);
   cache.values = replace_at(cache.values, value, 2, first);

@@ -247,6 +247,21 @@ INSTANTIATE_TEST_SUITE_P(, FullCache, testing::Values("Transformer", "RotaryTran
 
 struct None {};
 
+// The outputs "steps" and "scan" of the program are the same.
+void expect_same(Forward<None>& both, const std::vector<InputSpec>& inputs) {
+  Feed feed;
+  std::vector<Floats> values;
+  for (const InputSpec& spec : inputs)
+    values.push_back(
+        numbers(static_cast<std::size_t>(spec.shape.count()), static_cast<std::uint32_t>(values.size() + 1)));
+  for (std::size_t i = 0; i < inputs.size(); ++i) feed.set(inputs[i].name, values[i]);
+  const Result result = both.run(feed);
+  const Array steps = result["steps"], scan = result["scan"];
+  EXPECT_GT(largest(scan.floats()), 0.5);
+  for (std::size_t i = 0; i < scan.floats().size(); ++i)
+    ASSERT_NEAR(steps.floats()[i], scan.floats()[i], 1e-5 * largest(scan.floats()));
+}
+
 TEST(Steps, SelectiveScanStepIsSelectiveScan) {
   constexpr std::int64_t B = 2, L = 7, E = 5, N = 3;
   for (const Discretisation rule : {Discretisation::euler, Discretisation::zoh}) {
@@ -264,17 +279,7 @@ TEST(Steps, SelectiveScanStepIsSelectiveScan) {
                   {"scan", selective_scan(in["u"], in["delta"], in["A_log"], in["B"], in["C"], in["D"],
                                           {.discretisation = rule})}};
         });
-    Feed feed;
-    std::vector<Floats> values;
-    for (const InputSpec& spec : inputs)
-      values.push_back(
-          numbers(static_cast<std::size_t>(spec.shape.count()), static_cast<std::uint32_t>(values.size() + 1)));
-    for (std::size_t i = 0; i < inputs.size(); ++i) feed.set(inputs[i].name, values[i]);
-    const Result result = both.run(feed);
-    const Array steps = result["steps"], scan = result["scan"];
-    EXPECT_GT(largest(scan.floats()), 0.5);
-    for (std::size_t i = 0; i < scan.floats().size(); ++i)
-      ASSERT_NEAR(steps.floats()[i], scan.floats()[i], 1e-5 * largest(scan.floats()));
+    expect_same(both, inputs);
   }
 }
 
@@ -292,17 +297,7 @@ TEST(Steps, SsdStepIsSsd) {
         return {{"steps", stack(y, 1)},
                 {"scan", ssd(in["x"], in["dt"], in["A_log"], in["B"], in["C"], in["D"], {.chunk = 3})}};
       });
-  Feed feed;
-  std::vector<Floats> values;
-  for (const InputSpec& spec : inputs)
-    values.push_back(
-        numbers(static_cast<std::size_t>(spec.shape.count()), static_cast<std::uint32_t>(values.size() + 1)));
-  for (std::size_t i = 0; i < inputs.size(); ++i) feed.set(inputs[i].name, values[i]);
-  const Result result = both.run(feed);
-  const Array steps = result["steps"], scan = result["scan"];
-  EXPECT_GT(largest(scan.floats()), 0.5);
-  for (std::size_t i = 0; i < scan.floats().size(); ++i)
-    ASSERT_NEAR(steps.floats()[i], scan.floats()[i], 1e-5 * largest(scan.floats()));
+  expect_same(both, inputs);
 }
 
 }  // namespace

@@ -86,12 +86,12 @@ void pack_turned(const float* rows, std::int64_t n, std::int64_t size, std::int6
   }
 }
 
-// c (+)= a b for M rows (padded to panels) and packed b [K, N].
-void product(const float* a, std::int64_t row, std::int64_t step, std::int64_t M, const float* b, std::int64_t K, std::int64_t N,
-             std::int64_t NR, float* c, std::int64_t stride, bool first) {
+// c (+)= a b for M rows (padded to panels) and the first K rows of b, of which `packed` lie in a panel.
+void product(const float* a, std::int64_t row, std::int64_t step, std::int64_t M, const float* b, std::int64_t K, std::int64_t packed,
+             std::int64_t N, std::int64_t NR, float* c, std::int64_t stride, bool first) {
   for (std::int64_t j = 0; j * NR < N; ++j)
     for (std::int64_t i = 0; i * kPanelRows < M; ++i)
-      micro_kernel({a + i * kPanelRows * row, row, step}, {b + j * NR * K, NR}, K, c + i * kPanelRows * stride + j * NR, stride, first);
+      micro_kernel({a + i * kPanelRows * row, row, step}, {b + j * NR * packed, NR}, K, c + i * kPanelRows * stride + j * NR, stride, first);
 }
 
 struct Common {
@@ -183,7 +183,7 @@ class Attention : public Compiled {
       const std::int64_t seen = c_.visible(start, t + n - 1, 0, s.S);
       for (std::int64_t key = 0; key < seen; key += kKeys) {
         const std::int64_t count = std::min(kKeys, seen - key), packed = std::min(kKeys, reach - key), b = key / kKeys;
-        product(q, s.D, 1, M, keys + b * c_.width * s.D, s.D, count, c_.NR, scores, c_.width, true);
+        product(q, s.D, 1, M, keys + b * c_.width * s.D, s.D, s.D, count, c_.NR, scores, c_.width, true);
         for (std::int64_t i = 0; i < n; ++i) {
           float* const row = scores + i * c_.width;
           const std::int64_t visible = c_.visible(start, t + i, key, count);
@@ -200,18 +200,10 @@ class Attention : public Compiled {
           std::fill(row + visible, row + count, 0.0f);
         }
         for (std::int64_t i = n; i < M; ++i) std::fill_n(scores + i * c_.width, count, 0.0f);
-        values_product(scores, M, values + b * kKeys * c_.V, packed, count, o);
+        product(scores, c_.width, 1, M, values + b * kKeys * c_.V, count, packed, s.V, c_.NR, o, c_.V, false);
       }
       finish(memory, h, t, n, start, o, top, sum);
     }
-  }
-
-  // o += scores v over `count` keys of a block in which `packed` lie.
-  void values_product(const float* scores, std::int64_t M, const float* values, std::int64_t packed, std::int64_t count, float* o) const {
-    for (std::int64_t j = 0; j * c_.NR < c_.s.V; ++j)
-      for (std::int64_t i = 0; i * kPanelRows < M; ++i)
-        micro_kernel({scores + i * kPanelRows * c_.width, c_.width, 1}, {values + j * c_.NR * packed, c_.NR}, count,
-                     o + i * kPanelRows * c_.V + j * c_.NR, c_.V, false);
   }
 
   void finish(const Memory& memory, std::int64_t h, std::int64_t t, std::int64_t n, std::int64_t start, const float* o, const float* top,
@@ -299,17 +291,14 @@ class AttentionGradient : public Compiled {
         const std::int64_t seen = c_.visible(start, t + n - 1, 0, s.S);
         for (std::int64_t key = 0; key < seen; key += kKeys) {
           const std::int64_t b = key / kKeys, count = std::min(kKeys, seen - key), packed = std::min(kKeys, reach - key);
-          product(q, s.D, 1, M, k_turned + b * c_.width * s.D, s.D, count, c_.NR, w, c_.width, true);
-          product(gy, s.V, 1, M, v_turned + b * c_.width * s.V, s.V, count, c_.NR, dw, c_.width, true);
+          product(q, s.D, 1, M, k_turned + b * c_.width * s.D, s.D, s.D, count, c_.NR, w, c_.width, true);
+          product(gy, s.V, 1, M, v_turned + b * c_.width * s.V, s.V, s.V, count, c_.NR, dw, c_.width, true);
           for (std::int64_t r = 0; r < n; ++r)
             weights(w + r * c_.width, dw + r * c_.width, c_.visible(start, t + r, key, count), lse[r], mean[r]);
-          product(w, 1, c_.width, count, gy_columns, n, s.V, c_.NR, dv + b * c_.width * c_.V, c_.V, false);
-          product(dw, 1, c_.width, count, q_columns, n, s.D, c_.NR, dk + b * c_.width * c_.D, c_.D, false);
+          product(w, 1, c_.width, count, gy_columns, n, n, s.V, c_.NR, dv + b * c_.width * c_.V, c_.V, false);
+          product(dw, 1, c_.width, count, q_columns, n, n, s.D, c_.NR, dk + b * c_.width * c_.D, c_.D, false);
           for (std::int64_t r = n; r < M; ++r) std::fill_n(dw + r * c_.width, count, 0.0f);
-          for (std::int64_t j = 0; j * c_.NR < s.D; ++j)
-            for (std::int64_t p = 0; p * kPanelRows < M; ++p)
-              micro_kernel({dw + p * kPanelRows * c_.width, c_.width, 1}, {k_columns + b * kKeys * c_.D + j * c_.NR * packed, c_.NR}, count,
-                           dq + p * kPanelRows * c_.D + j * c_.NR, c_.D, false);
+          product(dw, c_.width, 1, M, k_columns + b * kKeys * c_.D, count, packed, s.D, c_.NR, dq, c_.D, false);
         }
         store(memory, s.dq(), h / s.H * s.T + t, h % s.H * s.D, n, dq, c_.D, s.D);
       }
