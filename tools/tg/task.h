@@ -18,6 +18,9 @@ struct TaskOptions {
   double lr = 0;
 };
 
+// For models of sequences: tokens, targets and a mask [B, T]; the learning rate rises, then falls.
+TrainingOptions sequence_options(const TaskOptions& options, std::int64_t T);
+
 class Task {
  public:
   virtual ~Task() = default;

@@ -55,11 +55,6 @@ std::vector<Sum> shuffled_sums(std::uint32_t seed) {
   return sums;
 }
 
-Schedule rise_and_fall(double peak, std::int64_t steps) {
-  const std::int64_t rise = std::clamp<std::int64_t>(steps / 10, 1, 100);
-  return warmup(rise, cosine(peak, 0, std::max<std::int64_t>(steps - rise, 1)));
-}
-
 class AdditionTask : public Task {
  public:
   explicit AdditionTask(const TaskOptions& options)
@@ -123,20 +118,13 @@ class AdditionTask : public Task {
 
  private:
   static Training<Transformer> compile_task(const TaskOptions& options) {
-    const Shape shape{options.batch, kT};
     return compile(Transformer({.vocab = kAlphabet.size(),
                                 .dim = 64,
                                 .context = kT,
                                 .layers = 3,
                                 .heads = 4,
                                 .activation = Activation::relu}),
-                   {.inputs = {{"tokens", shape, i32}, {"targets", shape, i32}, {"mask", shape}},
-                    .optimizer = AdamW{.lr = rise_and_fall(options.lr, options.steps)},
-                    .clip_grad_norm = 1,
-                    .seed = options.seed,
-                    .device = options.where.device,
-                    .threads = options.where.threads,
-                    .without = options.where.without},
+                   sequence_options(options, kT),
                    [](const Transformer& m, const Inputs& in) {
                      return masked_cross_entropy(m(in["tokens"]), in["targets"], in["mask"]);
                    });

@@ -128,21 +128,9 @@ class CopyTask : public Task {
   }
 
  private:
-  static Schedule rise_and_fall(double peak, std::int64_t steps) {
-    const std::int64_t rise = std::clamp<std::int64_t>(steps / 10, 1, 100);
-    return warmup(rise, cosine(peak, 0, std::max<std::int64_t>(steps - rise, 1)));
-  }
-
   static Training<Mamba> compile_task(const TaskOptions& options) {
-    const Shape shape{options.batch, kT};
     return compile(Mamba({.vocab = kAlphabet.size(), .layers = 2, .dim = 32, .state = 16}),
-                   {.inputs = {{"tokens", shape, i32}, {"targets", shape, i32}, {"mask", shape}},
-                    .optimizer = AdamW{.lr = rise_and_fall(options.lr, options.steps)},
-                    .clip_grad_norm = 1,
-                    .seed = options.seed,
-                    .device = options.where.device,
-                    .threads = options.where.threads,
-                    .without = options.where.without},
+                   sequence_options(options, kT),
                    [](const Mamba& m, const Inputs& in) {
                      return masked_cross_entropy(m(in["tokens"]), in["targets"], in["mask"]);
                    });
