@@ -288,11 +288,11 @@ class Matmul {
     for (int j = 0; j < t.RN / 4; ++j) {
       source.line("var c{0} = c0_{0};", j);
       for (int i = 1; i < t.RM; ++i) source.line("c{0} = select(c{0}, c{1}_{0}, i == {1}u);", j, i);
-      source.line("let n{} = n0 + {}u + 4u * tx;", j, j * 4 * TX);
+      source.line("let column{} = n0 + {}u + 4u * tx;", j, j * 4 * TX);
       for (int q = 0; q < (w == 4 ? 1 : 4); ++q) {
-        if (part.N % t.TN != 0) source.open(fmt::format("if (n{} + {}u < {}u) {{", j, q, part.N));
-        if (w == 4) source.line("finish_{0}((batch * {1}u + m) * {2}u + n{3} / 4u, c{3});", p, k_.M, part.N / 4, j);
-        else source.line("finish_{0}((batch * {1}u + m) * {2}u + n{3} + {4}u, c{3}.{5});", p, k_.M, part.N, j, q, "xyzw"[q]);
+        if (part.N % t.TN != 0) source.open(fmt::format("if (column{} + {}u < {}u) {{", j, q, part.N));
+        if (w == 4) source.line("finish_{0}((batch * {1}u + m) * {2}u + column{3} / 4u, c{3});", p, k_.M, part.N / 4, j);
+        else source.line("finish_{0}((batch * {1}u + m) * {2}u + column{3} + {4}u, c{3}.{5});", p, k_.M, part.N, j, q, "xyzw"[q]);
         if (part.N % t.TN != 0) source.close();
       }
     }
