@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tensorgrad {
 
 namespace {
 
-std::uint32_t rotate(std::uint32_t x, int n) { return (x >> n) | (x << (32 - n)); }
+inline std::uint32_t rotate(std::uint32_t x, int n) { return (x >> n) | (x << (32 - n)); }
 
 // The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
 constexpr std::uint32_t kRound[64] = {
@@ -21,25 +22,54 @@ constexpr std::uint32_t kRound[64] = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
+inline void round(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t& d, std::uint32_t e, std::uint32_t f,
+                  std::uint32_t g, std::uint32_t& h, std::uint32_t word) {
+  h += (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + (g ^ (e & (f ^ g))) + word;
+  d += h;
+  h += (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) | (c & (a | b)));
+}
+
+// w[t] from w[t - 16], w[t - 15], w[t - 7] and w[t - 2].
+void next_word(std::uint32_t& word, std::uint32_t early, std::uint32_t middle, std::uint32_t late) {
+  word += (rotate(early, 7) ^ rotate(early, 18) ^ (early >> 3)) + middle +
+          (rotate(late, 17) ^ rotate(late, 19) ^ (late >> 10));
+}
+
+template <std::size_t... I>
+void next_words(std::uint32_t* w, std::index_sequence<I...>) {
+  (next_word(w[I], w[(I + 1) % 16], w[(I + 9) % 16], w[(I + 14) % 16]), ...);
+}
+
 }  // namespace
 
+// The 64 rounds, eight at a time: instead of moving the eight variables along, each round of the
+// eight finds them one place further. Of the message schedule only the last 16 words are kept, at
+// constant places, so that all of it stays in registers.
 void Sha256::block(const std::uint8_t* bytes) {
-  std::uint32_t w[64];
+  std::uint32_t w[16];
   for (int i = 0; i < 16; ++i)
     w[i] = static_cast<std::uint32_t>(bytes[4 * i]) << 24 | static_cast<std::uint32_t>(bytes[4 * i + 1]) << 16 |
            static_cast<std::uint32_t>(bytes[4 * i + 2]) << 8 | bytes[4 * i + 3];
-  for (int i = 16; i < 64; ++i) {
-    const std::uint32_t s0 = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ (w[i - 15] >> 3);
-    const std::uint32_t s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ (w[i - 2] >> 10);
-    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
-  }
   auto [a, b, c, d, e, f, g, h] = state_;
-  for (int i = 0; i < 64; ++i) {
-    const std::uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
-    const std::uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
-    const std::uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
-    const std::uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
-    h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
+  for (const std::uint32_t* k = kRound;; k += 16) {
+    round(a, b, c, d, e, f, g, h, k[0] + w[0]);
+    round(h, a, b, c, d, e, f, g, k[1] + w[1]);
+    round(g, h, a, b, c, d, e, f, k[2] + w[2]);
+    round(f, g, h, a, b, c, d, e, k[3] + w[3]);
+    round(e, f, g, h, a, b, c, d, k[4] + w[4]);
+    round(d, e, f, g, h, a, b, c, k[5] + w[5]);
+    round(c, d, e, f, g, h, a, b, k[6] + w[6]);
+    round(b, c, d, e, f, g, h, a, k[7] + w[7]);
+    round(a, b, c, d, e, f, g, h, k[8] + w[8]);
+    round(h, a, b, c, d, e, f, g, k[9] + w[9]);
+    round(g, h, a, b, c, d, e, f, k[10] + w[10]);
+    round(f, g, h, a, b, c, d, e, k[11] + w[11]);
+    round(e, f, g, h, a, b, c, d, k[12] + w[12]);
+    round(d, e, f, g, h, a, b, c, k[13] + w[13]);
+    round(c, d, e, f, g, h, a, b, k[14] + w[14]);
+    round(b, c, d, e, f, g, h, a, k[15] + w[15]);
+    if (k == kRound + 48) break;
+    next_words(w, std::make_index_sequence<16>());
   }
   const std::uint32_t add[8] = {a, b, c, d, e, f, g, h};
   for (std::size_t i = 0; i < 8; ++i) state_[i] += add[i];
@@ -47,10 +77,17 @@ void Sha256::block(const std::uint8_t* bytes) {
 
 void Sha256::update(std::span<const std::byte> bytes) {
   length_ += bytes.size();
-  for (const std::byte b : bytes) {
-    pending_[filled_++] = static_cast<std::uint8_t>(b);
-    if (filled_ == 64) block(pending_.data()), filled_ = 0;
+  const auto* at = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  std::size_t left = bytes.size();
+  if (filled_ > 0) {
+    const std::size_t count = std::min(left, pending_.size() - filled_);
+    std::copy_n(at, count, pending_.begin() + static_cast<std::ptrdiff_t>(filled_));
+    at += count, left -= count, filled_ += count;
+    if (filled_ < pending_.size()) return;
+    block(pending_.data()), filled_ = 0;
   }
+  for (; left >= pending_.size(); at += pending_.size(), left -= pending_.size()) block(at);
+  std::copy_n(at, left, pending_.begin()), filled_ = left;
 }
 
 std::string Sha256::finish() {
