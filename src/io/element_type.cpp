@@ -83,16 +83,28 @@ constexpr ElementType kElementTypes[] = {
     {.name = "U16", .bytes = 2, .to_int = from_integer<std::uint16_t>},
     {.name = "I16", .bytes = 2, .to_int = from_integer<std::int16_t>},
     {.name = "U32", .bytes = 4, .to_int = from_integer<std::uint32_t>},
-    {.name = "I32", .bytes = 4, .to_int = from_integer<std::int32_t>},
+    {.name = "I32", .bytes = 4, .to_int = load<std::int32_t>},
     {.name = "U64", .bytes = 8, .to_int = from_integer<std::uint64_t>},
     {.name = "I64", .bytes = 8, .to_int = from_integer<std::int64_t>},
-    {.name = "F8_E4M3", .bytes = 1},
-    {.name = "F8_E5M2", .bytes = 1},
+    // Known to the format, and refused by name: some take less than a byte.
+    {.name = "C64"},
+    {.name = "F8_E4M3"},
+    {.name = "F8_E4M3FNUZ"},
+    {.name = "F8_E5M2"},
+    {.name = "F8_E5M2FNUZ"},
+    {.name = "F8_E8M0"},
+    {.name = "F6_E2M3"},
+    {.name = "F6_E3M2"},
+    {.name = "F4"},
 };
 
 template <class T, class Convert>
 std::vector<T> elements(std::string_view bytes, std::uint64_t element_bytes, Convert convert) {
   std::vector<T> values(bytes.size() / element_bytes);
+  if (convert == &load<T>) {  // nothing to convert
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = convert(bytes.data() + i * element_bytes);
   return values;
@@ -100,13 +112,10 @@ std::vector<T> elements(std::string_view bytes, std::uint64_t element_bytes, Con
 
 }  // namespace
 
-const ElementType& element_type(std::string_view name) {
-  for (const ElementType& type : kElementTypes) {
-    if (type.name != name) continue;
-    if (!type.to_float && !type.to_int) user_error("dtype {} is not supported", name);
-    return type;
-  }
-  user_error("unknown dtype '{}'", name);
+const ElementType* find_element_type(std::string_view name) {
+  for (const ElementType& type : kElementTypes)
+    if (type.name == name) return &type;
+  return nullptr;
 }
 
 Array read_elements(const ElementType& type, const Shape& shape, std::string_view bytes) {

@@ -16,10 +16,12 @@ struct ElementType {
   float (*to_float)(const char*) = nullptr;
   std::int32_t (*to_int)(const char*) = nullptr;
   DType dtype = i32;  // of what to_int makes
+
+  bool supported() const { return to_float || to_int; }
 };
 
-// By the name in the file; a UserError for unknown and unsupported types.
-const ElementType& element_type(std::string_view name);
+// By the name in the file; null when the format knows no such type.
+const ElementType* find_element_type(std::string_view name);
 
 // The elements in `bytes`, which are as many as the shape needs.
 Array read_elements(const ElementType& type, const Shape& shape, std::string_view bytes);

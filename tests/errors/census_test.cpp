@@ -20,7 +20,7 @@ const fs::path kSource = fs::path(TENSORGRAD_SOURCE_DIR) / "src";
 // sequence_models_test.cpp for models of sequences and what they are made of,
 // rules_test.cpp for break_rule, ids_test.cpp and non_finite_test.cpp for what is found while a
 // step runs, compile_test.cpp and run_test.cpp for the rest, tests/webgpu and tests/tool for
-// devices. No test can cause three of them: that WebGPU makes no instance, that it does not open
+// devices, tests/io for files. No test can cause three of them: that WebGPU makes no instance, that it does not open
 // an adapter, and that an adapter cannot time its kernels; tests/wgsl has that of codegen/wgsl.
 const std::map<std::string, int> kMessages = {
     {"compile/diagnose.cpp", 1},
@@ -66,13 +66,14 @@ const std::map<std::string, int> kMessages = {
     {"runtime/webgpu/staging.cpp", 1},
     {"runtime/webgpu/tuner.cpp", 1},
     {"support/array.cpp", 7},
+    {"support/file.cpp", 3},
     {"support/shape.cpp", 5},
     {"trace/trace.cpp", 9},
 };
 
 // Folders whose messages are about text and files and are tested beside their readers.
 const std::map<std::string, std::string> kElsewhere = {
-    {"ir", "tests/ir"}, {"reference", "tests/reference"}, {"io", "tests/io"}};
+    {"ir", "tests/ir"}, {"reference", "tests/reference"}, {"io", "tests/io"}, {"text", "tests/text"}};
 
 int messages_in(const std::string& text) {
   static const std::regex site(

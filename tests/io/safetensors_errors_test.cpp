@@ -1,8 +1,8 @@
 // Every rule of the safetensors format, broken once, with the text of its error.
 #include <gtest/gtest.h>
 
-#include "io/safetensors.h"
 #include "tensorgrad/error.h"
+#include "tensorgrad/safetensors.h"
 #include "tests/io/safetensors_bytes.h"
 
 namespace tensorgrad {
@@ -52,9 +52,28 @@ TEST(Safetensors, EveryRuleHasItsError) {
        "unexpected '{'; expected end of input"},
       {file_of(R"({"x":1,"x":2})"), "'x' is twice in the header"},
       {file_of(R"({"x":{"dtype":"F32","dtype":"F32"}})"), "'dtype' is twice in the header"},
+      {file_of(R"({"x":1,"\u0078":2})"), "'x' is twice in the header"},
+      {file_of(R"({"__metadata__":{},"__metadata__":{}})"),
+       "'__metadata__' is twice in the header"},
       {file_of(R"({"x":[[[[[]]]]]})"), "the header is nested too deeply"},
+      {file_of(R"({"x":)" + std::string(100000, '[')), "the header is nested too deeply"},
+      {file_of("{\"\xff\":1}"),
+       "the header is not JSON: parse error at line 1, column 3: syntax error while parsing object "
+       "key - invalid string: ill-formed UTF-8 byte; last read: '\"?'; expected string literal"},
+      {file_of("{\"" + std::string(1000, 'a')),
+       "the header is not JSON: parse error at line 1, column 1003: syntax error while parsing "
+       "object key - invalid string: missing closing quote; last read: '\"" +
+           std::string(32, 'a') + "..." + std::string(34, 'a') + "'; expected string literal"},
+      {file_of(R"({"\ud800":1})"),
+       "the header is not JSON: parse error at line 1, column 9: syntax error while parsing object "
+       "key - invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF; last "
+       "read: '\"\\ud800\"'; expected string literal"},
+      {file_of("\xef\xbb\xbf{}"), "the header does not start with '{'"},
+      {file_of("{}\0hidden"s), "the header is not JSON: it holds a zero byte"},
       // metadata
       {file_of(R"({"__metadata__":1})"), "__metadata__ must be an object of strings"},
+      {file_of(R"({"__metadata__":null})"), "__metadata__ must be an object of strings"},
+      {file_of(R"({"__metadata__":{"k":{}}})"), "__metadata__: 'k' must be a string: {}"},
       {file_of(R"({"__metadata__":{"k":1}})"), "__metadata__: 'k' must be a string: 1"},
       // one tensor
       {file_of(R"({"x":1})"), "tensor 'x': not an object: 1"},
@@ -68,7 +87,10 @@ TEST(Safetensors, EveryRuleHasItsError) {
        "tensor 'x': dtype must be a string: 4"},
       {file_of(entry("F33", "[]", "[0,4]"), four), "tensor 'x': unknown dtype 'F33'"},
       {file_of(entry("F8_E4M3", "[4]", "[0,4]"), four),
-       "tensor 'x': dtype F8_E4M3 is not supported"},
+       "tensor 'x': dtype F8_E4M3 is not supported: F16, BF16, F32, F64, BOOL and integers are"},
+      {file_of(entry("F4", "[8]", "[0,4]"), four),
+       "tensor 'x': dtype F4 is not supported: F16, BF16, F32, F64, BOOL and integers are"},
+      {file_of(entry("f32", "[]", "[0,4]"), four), "tensor 'x': unknown dtype 'f32'"},
       {file_of(entry("F32", "1", "[0,4]"), four), "tensor 'x': shape must be a list: 1"},
       {file_of(entry("F32", "[-1]", "[0,4]"), four),
        "tensor 'x': shape must hold integers, not negative: -1"},
@@ -84,6 +106,18 @@ TEST(Safetensors, EveryRuleHasItsError) {
        "tensor 'x': the shape is too large"},
       {file_of(entry("U8", "[0,18446744073709551615]", "[0,0]")),
        "tensor 'x': the shape is too large"},
+      {file_of(entry("U8", "[0,1152921504606846977]", "[0,0]")),
+       "tensor 'x': the shape is too large"},
+      {file_of(entry("U8", "[2,576460752303423489]", "[0,0]")),
+       "tensor 'x': the shape is too large"},
+      {file_of(entry("F64", "[1152921504606846976]", "[0,0]")),
+       "tensor 'x': F64[1152921504606846976] needs 9223372036854775808 bytes, data_offsets have 0"},
+      {file_of(entry("F32", "[]", "[0,0]")),
+       "tensor 'x': F32[] needs 4 bytes, data_offsets have 0"},
+      {file_of(entry("F32", "[0]", "[0,4]"), four),
+       "tensor 'x': F32[0] needs 0 bytes, data_offsets have 4"},
+      {file_of(entry("F32", "[]", "[0.0,4]"), four),
+       "tensor 'x': data_offsets must hold integers, not negative: 0.0"},
       {file_of(entry("F32", "[]", "[0,4,8]"), four),
        "tensor 'x': data_offsets must be [begin, end]: [0,4,8]"},
       {file_of(entry("F32", "[]", "4"), four), "tensor 'x': data_offsets must be [begin, end]: 4"},
@@ -122,6 +156,34 @@ TEST(Safetensors, EveryRuleHasItsError) {
   };
   for (const Broken& broken : kBroken)
     EXPECT_EQ(error_of(broken.bytes), "a.safetensors: " + broken.error);
+}
+
+TEST(Safetensors, TypesOfTheFormatThatAreNotReadAreNamed) {
+  for (const std::string dtype : {"C64", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ",
+                                  "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4"})
+    EXPECT_EQ(error_of(file_of_type(dtype, 0, "")),
+              "a.safetensors: tensor 'x': dtype " + dtype +
+                  " is not supported: F16, BF16, F32, F64, BOOL and integers are");
+}
+
+TEST(Safetensors, OddNamesAreEscapedAndCutInErrors) {
+  const auto named = [](const std::string& name) {
+    return error_of(file_of("{\"" + name + "\":1}"));
+  };
+  EXPECT_EQ(named(R"(a\n\u0000\"b\\)"),
+            R"(a.safetensors: tensor 'a\n\u0000\"b\\': not an object: 1)");
+  EXPECT_EQ(named(""), "a.safetensors: tensor '': not an object: 1");
+  const std::string umlaut = "\xc3\xbc";
+  std::string umlauts;
+  for (int i = 0; i < 29; ++i) umlauts += umlaut;
+  EXPECT_EQ(named(umlauts + "xx"), "a.safetensors: tensor '" + umlauts + "xx': not an object: 1");
+  EXPECT_EQ(named(umlauts + "x" + umlaut + "x"),
+            "a.safetensors: tensor '" + umlauts + "x...': not an object: 1")
+      << "cut inside of a character";
+  const std::string deep = R"({"x":{"dtype":"U8","shape":[0],"data_offsets":[0,0],")" +
+                           std::string(99, 'k') + R"(":1}})";
+  EXPECT_EQ(error_of(file_of(deep)),
+            "a.safetensors: tensor 'x': unknown field '" + std::string(60, 'k') + "...'");
 }
 
 TEST(Safetensors, LongValuesAreCutInErrors) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "io/safetensors.h"
+#include "tensorgrad/safetensors.h"
 #include "tests/nn/sequence_models.h"
 #include "tests/support/gpu_test.h"
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "io/safetensors.h"
+#include "tensorgrad/safetensors.h"
 #include "tests/support/run_tool.h"
 
 namespace tensorgrad {

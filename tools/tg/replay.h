@@ -9,7 +9,7 @@
 
 #include "command.h"
 #include "compare.h"
-#include "io/safetensors.h"
+#include "tensorgrad/safetensors.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad::tool {

@@ -1,0 +1,276 @@
+// Files as a whole: a write that fails in any way leaves the old file and nothing else, what killed
+// writers left goes away, and every error has the system's reason.
+#include "support/file.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "tests/io/temporary_folder.h"
+
+namespace tensorgrad {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+using File = TemporaryFolder;
+
+TEST_F(File, WhatIsWrittenIsReadBack) {
+  const fs::path path = path_ / "a";
+  for (const std::size_t size : {0u, 1u, 4095u, 4096u, 4097u, 3000000u}) {
+    std::string bytes(size, 'x');
+    if (size) bytes.front() = '\0', bytes.back() = '\xff';
+    write_file(path, bytes);
+    EXPECT_EQ(read_file(path), bytes);
+    EXPECT_EQ(names(), Names{"a"}) << "something else is left";
+  }
+  AtomicFile file(path);
+  file.write(bytes_of("in "));
+  file.write({});
+  file.write(bytes_of("pieces"));
+  EXPECT_EQ(content(path).size(), 3000000u) << "seen before it was complete";
+  file.commit();
+  EXPECT_EQ(read_file(path), "in pieces");
+}
+
+TEST_F(File, ARelativePathIsInTheWorkingFolder) {
+  EXPECT_EQ(in_child([&] {
+              fs::current_path(path_);
+              write_file("a", "1");
+              return read_file("a") + read_file("./a");
+            }),
+            "11");
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+TEST_F(File, ItsRightsAreThoseOfAnyNewFile) {
+  const mode_t before = umask(027);
+  write_file(path_ / "a", "1");
+  umask(before);
+  struct stat about {};
+  ASSERT_EQ(stat((path_ / "a").c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 07777, 0640u);
+}
+
+TEST_F(File, WithoutALengthIsReadToItsEnd) {
+  if (!fs::exists("/proc/self/environ")) GTEST_SKIP() << "no /proc";
+  EXPECT_EQ(fs::file_size("/proc/self/environ"), 0u);
+  EXPECT_EQ(read_file("/proc/self/environ"), content("/proc/self/environ"));
+  ASSERT_EQ(mkfifo((path_ / "pipe").c_str(), 0600), 0);
+  const std::string text(10000, 'x');
+  const pid_t writer = fork();
+  if (writer == 0) {
+    put(path_ / "pipe", text);
+    _exit(0);
+  }
+  EXPECT_EQ(read_file(path_ / "pipe"), text);
+  waitpid(writer, nullptr, 0);
+}
+
+// Root may read and write everything: somebody else has to try.
+void be_nobody() {
+  if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(3);
+}
+
+TEST_F(File, ThatCannotBeReadSaysWhy) {
+  const auto read = [](const fs::path& path) { return error_of([&] { read_file(path); }); };
+  const std::string folder = path_.string();
+  put(path_ / "a", "1");
+  EXPECT_EQ(read(path_ / "none"), folder + "/none: cannot read: No such file or directory");
+  EXPECT_EQ(read(""), ": cannot read: No such file or directory");
+  EXPECT_EQ(read(path_), folder + ": cannot read: Is a directory");
+  EXPECT_EQ(read(path_ / "a" / "b"), folder + "/a/b: cannot read: Not a directory");
+  fs::permissions(path_ / "a", fs::perms::none);
+  EXPECT_EQ(in_child([&] { return be_nobody(), read(path_ / "a"); }),
+            folder + "/a: cannot read: Permission denied");
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kOwnAllocator = true;
+#elif defined(__has_feature)
+constexpr bool kOwnAllocator = __has_feature(address_sanitizer);
+#else
+constexpr bool kOwnAllocator = false;
+#endif
+
+TEST_F(File, ThatDoesNotFitMemorySaysSo) {
+  const auto read = [](const fs::path& path) { return error_of([&] { read_file(path); }); };
+  put(path_ / "a", "");
+  fs::resize_file(path_ / "a", std::uintmax_t{1} << 40);  // no byte of it is on the disk
+  if (!kOwnAllocator) {
+    EXPECT_EQ(in_child([&] {
+                const rlimit limit{std::size_t{1} << 39, std::size_t{1} << 39};
+                setrlimit(RLIMIT_AS, &limit);
+                return read(path_ / "a");
+              }),
+              path_.string() + "/a: cannot read: Cannot allocate memory");
+  }
+  // Longer than a text can be: on some file systems only.
+  const fs::path far = fs::path("/dev/shm") / path_.filename();
+  std::error_code error;
+  put(far, "");
+  fs::resize_file(far, (std::uintmax_t{1} << 63) - 1, error);
+  if (!error) {
+    EXPECT_EQ(read(far), far.string() + ": cannot read: Cannot allocate memory");
+  }
+  fs::remove(far, error);
+}
+
+TEST_F(File, ThatCannotBeWrittenSaysWhy) {
+  const auto write = [](const fs::path& path) {
+    return error_of([&] { write_file(path, "new"); });
+  };
+  const std::string folder = path_.string(), long_name(250, 'n');
+  put(path_ / "a", "old");
+  fs::create_directory(path_ / "folder");
+  ASSERT_EQ(mkfifo((path_ / "pipe").c_str(), 0600), 0);
+  EXPECT_EQ(write(path_ / "none" / "a"),
+            folder + "/none/a: cannot write: No such file or directory");
+  EXPECT_EQ(write(path_ / "a" / "b"), folder + "/a/b: cannot write: Not a directory");
+  EXPECT_EQ(write(path_ / "folder"), folder + "/folder: cannot write: Is a directory");
+  EXPECT_EQ(write(path_ / "folder/"), folder + "/folder/: cannot write: Is a directory");
+  EXPECT_EQ(write(path_ / "pipe"), folder + "/pipe: cannot write: not a regular file");
+  EXPECT_EQ(write("/dev/null"), "/dev/null: cannot write: not a regular file");
+  EXPECT_EQ(write(path_ / long_name),
+            folder + "/" + long_name + ": cannot write: File name too long");
+  fs::permissions(path_, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |
+                             fs::perms::others_exec);
+  EXPECT_EQ(in_child([&] { return be_nobody(), write(path_ / "a"); }),
+            folder + "/a: cannot write: Permission denied");
+  fs::permissions(path_, fs::perms::owner_all);
+  EXPECT_EQ(content(path_ / "a"), "old");
+  EXPECT_EQ(names(), (Names{"a", "folder", "pipe"}));
+}
+
+TEST_F(File, WithoutCommitNothingIsLeft) {
+  put(path_ / "a", "old");
+  {
+    AtomicFile file(path_ / "a");
+    file.write(bytes_of("new"));
+    EXPECT_EQ(names().size(), 2u);
+  }
+  EXPECT_EQ(content(path_ / "a"), "old");
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+TEST_F(File, TooLargeLeavesTheOldOne) {
+  put(path_ / "a", "old");
+  EXPECT_EQ(in_child([&] {
+              signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit{100000, 100000};  // the write that crosses it is cut short first
+              setrlimit(RLIMIT_FSIZE, &limit);
+              return error_of([&] { write_file(path_ / "a", std::string(150000, 'x')); });
+            }),
+            path_.string() + "/a: cannot write: File too large");
+  EXPECT_EQ(content(path_ / "a"), "old");
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+TEST_F(File, AFullDiskLeavesTheOldOne) {
+  const std::string told = in_child([&]() -> std::string {
+    // A disk of 64 KiB that only this child sees.
+    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWUSER | CLONE_NEWNS) != 0) return "no disk";
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "no disk";
+    if (mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=64k") != 0) return "no disk";
+    write_file(path_ / "a", "old");
+    const std::string error = error_of([&] { write_file(path_ / "a", std::string(100000, 'x')); });
+    return error + "; " + content(path_ / "a") + fmt::format("; {}", fmt::join(names(), " "));
+  });
+  if (told == "no disk") GTEST_SKIP() << "may not mount";
+  EXPECT_EQ(told, path_.string() + "/a: cannot write: No space left on device; old; a");
+}
+
+TEST_F(File, RemovesWhatKilledWritersLeftAndNothingElse) {
+  const Names kOther = {"a.12-3.unfinished",   ".a.12.unfinished",    ".a.12-.unfinished",
+                        ".a.-3.unfinished",    ".a.12-3x.unfinished", ".a.x12-3.unfinish",
+                        ".a12-3.unfinished",   "..12-3.unfinished",   ".a.12-3.unfinished2",
+                        ".a.1 2-3.unfinished", ".unfinished",         "a"};
+  for (const std::string& name : kOther) put(path_ / name, "1");
+  put(path_ / ".a.12-3.unfinished", "1");
+  put(path_ / ".a.b c.1-0.unfinished", "1");
+  fs::create_directory(path_ / ".folder.1-0.unfinished");
+  AtomicFile living(path_ / "b");
+  living.write(bytes_of("1"));
+  const pid_t killed = fork();
+  if (killed == 0) {
+    AtomicFile file(path_ / "c");
+    file.write(bytes_of("half"));
+    raise(SIGKILL);
+  }
+  waitpid(killed, nullptr, 0);
+  const Names before = names();
+  const auto has = [](const Names& all, const std::string& part) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const std::string& name) { return name.find(part) != name.npos; });
+  };
+  EXPECT_TRUE(has(before, ".c."));
+
+  remove_unfinished(path_);
+  const Names after = names();
+  EXPECT_FALSE(has(after, ".c."));
+  EXPECT_TRUE(has(after, ".b.")) << "its writer lives";
+  std::set<std::string> wanted(kOther.begin(), kOther.end());
+  wanted.insert({".folder.1-0.unfinished", fmt::format(".b.{}-", getpid())});
+  EXPECT_EQ(after.size(), wanted.size());
+  for (const std::string& name : wanted) EXPECT_TRUE(has(after, name)) << name;
+  living.commit();
+  EXPECT_EQ(content(path_ / "b"), "1");
+  remove_unfinished(path_ / "none");  // nothing to do
+}
+
+// The last one wins, and what is there is always whole.
+TEST_F(File, ManyWritersAndACleanerDoNotDisturbOneAnother) {
+  constexpr int kWriters = 4, kTimes = 20;
+  const fs::path path = path_ / "a";
+  write_file(path, "");
+  std::atomic<int> writing{kWriters};
+  std::vector<std::thread> threads;
+  std::vector<std::string> errors(kWriters);
+  bool whole = true;
+  for (int i = 0; i < kWriters; ++i)
+    threads.emplace_back([&, i] {
+      const std::string text(static_cast<std::size_t>(50000 + i), static_cast<char>('0' + i));
+      errors[static_cast<std::size_t>(i)] = error_of([&] {
+        for (int time = 0; time < kTimes; ++time) write_file(path, text);
+      });
+      --writing;
+    });
+  while (writing > 0) {
+    remove_unfinished(path_);
+    const std::string text = read_file(path);
+    whole =
+        whole && (text.empty() ||
+                  text == std::string(static_cast<std::size_t>(50000 + text[0] - '0'), text[0]));
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(whole);
+  EXPECT_EQ(errors, std::vector<std::string>(kWriters, "no error"));
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+// In a container each process may have the number of the one before.
+TEST_F(File, WhatAnotherProcessOfThisNumberLeftIsNotTouched) {
+  for (int i = 0; i < 2000; ++i)
+    put(path_ / fmt::format(".a.{}-{}.unfinished", getpid(), i), "other");
+  write_file(path_ / "a", "new");
+  EXPECT_EQ(content(path_ / "a"), "new");
+  EXPECT_EQ(names().size(), 2001u);
+  remove_unfinished(path_);
+  EXPECT_EQ(names(), Names{"a"});
+}
+
+}  // namespace
+}  // namespace tensorgrad
