@@ -1,0 +1,200 @@
+// The folder of a run: how many stay, what is the newest that can be read, and that no moment to be
+// killed is a bad one.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <random>
+
+#include "io/checkpoint_bytes.h"
+#include "tensorgrad/checkpoint.h"
+#include "tests/io/same.h"
+#include "tests/io/sample_checkpoint.h"
+#include "tests/io/temporary_folder.h"
+
+namespace tensorgrad {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+const std::string kDamaged =
+    ": damaged: its bytes are not those that its sha256 was made of\n"
+    "  hint: it was cut off or altered after it was written";
+
+Checkpoint at_step(std::int64_t step, std::int64_t size = 3) {
+  std::vector<float> values(static_cast<std::size_t>(size), static_cast<float>(step));
+  return {.parameters = {{"w", Array({size}, std::move(values))}}, .step = step};
+}
+
+std::string file_of_step(std::int64_t step) { return fmt::format("step-{:08}.safetensors", step); }
+
+class Folder : public TemporaryFolder {
+ protected:
+  void damage(std::int64_t step) const {
+    put(path_ / file_of_step(step), io::format_checkpoint(at_step(step), "") + '\0');
+  }
+  std::string path_of(std::int64_t step) const { return (path_ / file_of_step(step)).string(); }
+};
+
+using FolderOfCheckpoints = Folder;
+
+TEST_F(FolderOfCheckpoints, TheNewestIsFound) {
+  const CheckpointFolder folder(path_ / "runs" / "a");
+  EXPECT_FALSE(folder.newest()) << "there is no folder yet";
+  EXPECT_TRUE(folder.files().empty());
+  EXPECT_EQ(folder.save(at_step(0)), path_ / "runs" / "a" / "step-00000000.safetensors");
+  EXPECT_EQ(folder.save(sample_checkpoint()), path_ / "runs" / "a" / "step-00001500.safetensors");
+  const auto found = folder.newest();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->path, path_ / "runs" / "a" / "step-00001500.safetensors");
+  EXPECT_TRUE(same(found->checkpoint, sample_checkpoint()));
+  EXPECT_TRUE(found->unreadable.empty());
+  EXPECT_FALSE(CheckpointFolder(path_).newest()) << "a folder without checkpoints";
+}
+
+TEST_F(FolderOfCheckpoints, OnlyItsOwnNamesCountInTheOrderOfTheirSteps) {
+  for (const char* name :
+       {"step-1.safetensors", "step-000000001.safetensors", "step-0000000x.safetensors",
+        "step-00000001.safetensor", "Step-00000001.safetensors", "step-00000001.safetensors.old",
+        "step--0000001.safetensors", "step-.safetensors", "step-99999999999999999999.safetensors",
+        "step-012345678.safetensors", ".step-00000001.safetensors.1-1.unfinished",
+        "step-+0000001.safetensors", "notes.txt"})
+    put(path_ / name, "");
+  fs::create_directory(path_ / file_of_step(4));
+  for (const std::int64_t step : {100000000, 7, 99999999})
+    save_checkpoint(path_ / file_of_step(step), at_step(step));
+  const CheckpointFolder folder(path_);
+  EXPECT_EQ(folder.files(), (std::vector<fs::path>{path_of(7), path_of(99999999),
+                                                   path_ / "step-100000000.safetensors"}));
+  EXPECT_EQ(folder.newest()->checkpoint.step, 100000000);
+}
+
+TEST_F(FolderOfCheckpoints, TheLastOnesAreKept) {
+  const CheckpointFolder folder(path_, 2);
+  for (const std::int64_t step : {10, 20, 30}) folder.save(at_step(step));
+  EXPECT_EQ(names(), (Names{file_of_step(20), file_of_step(30)}));
+  folder.save(at_step(40, 5));
+  folder.save(at_step(40, 6));  // again: takes the place of the first
+  EXPECT_EQ(names(), (Names{file_of_step(30), file_of_step(40)}));
+  EXPECT_EQ(folder.newest()->checkpoint.parameters.at("w").count(), 6);
+  const CheckpointFolder one(path_, 1);
+  one.save(at_step(50));
+  EXPECT_EQ(names(), Names{file_of_step(50)});
+}
+
+TEST_F(FolderOfCheckpoints, UnreadableOnesArePassedOver) {
+  const CheckpointFolder folder(path_);
+  folder.save(at_step(10));
+  folder.save(at_step(20));
+  damage(30);
+  put(path_ / file_of_step(40), "");
+  const auto found = folder.newest();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->checkpoint.step, 20);
+  EXPECT_EQ(found->unreadable, (Names{path_of(40) + ": too short: 0 bytes hold no header length",
+                                      path_of(30) + kDamaged}));
+}
+
+TEST_F(FolderOfCheckpoints, ANewerOneThatCannotBeReadNeverCostsAGoodOne) {
+  for (const std::int64_t step : {10, 20}) CheckpointFolder(path_).save(at_step(step));
+  for (const std::int64_t step : {100, 110, 120}) damage(step);
+  const CheckpointFolder folder(path_, 1);
+  folder.save(at_step(30));
+  EXPECT_EQ(names(),
+            (Names{file_of_step(30), file_of_step(100), file_of_step(110), file_of_step(120)}));
+  EXPECT_EQ(folder.newest()->checkpoint.step, 30);
+  folder.save(at_step(115));  // those it has passed go
+  EXPECT_EQ(names(), (Names{file_of_step(115), file_of_step(120)}));
+  folder.save(at_step(120));  // and this one is replaced
+  EXPECT_EQ(names(), Names{file_of_step(120)});
+  EXPECT_TRUE(folder.newest()->unreadable.empty());
+}
+
+TEST_F(FolderOfCheckpoints, ErrorsSayWhatIsWrong) {
+  const CheckpointFolder folder(path_);
+  damage(10);
+  EXPECT_EQ(error_of([&] { folder.newest(); }),
+            path_.string() + ": no checkpoint in it can be read:\n  " + path_of(10) + kDamaged);
+  put(path_ / file_of_step(20), "abc");
+  EXPECT_EQ(error_of([&] { folder.newest(); }),
+            path_.string() + ": no checkpoint in it can be read:\n  " + path_of(20) +
+                ": too short: 3 bytes hold no header length\n  " + path_of(10) + kDamaged);
+  for (const int keep : {0, -1})
+    EXPECT_EQ(error_of([&] { CheckpointFolder(path_, keep); }),
+              fmt::format("{}: at least one checkpoint must be kept: {}", path_.string(), keep));
+  put(path_ / "file", "");
+  const std::string file = (path_ / "file").string();
+  EXPECT_EQ(error_of([&] { CheckpointFolder(file).newest(); }),
+            file + ": cannot read: Not a directory");
+  EXPECT_EQ(error_of([&] { CheckpointFolder(file).save(at_step(1)); }),
+            file + ": cannot make the folder: Not a directory");
+  EXPECT_EQ(error_of([&] { CheckpointFolder(file + "/a").save(at_step(1)); }),
+            file + "/a: cannot make the folder: Not a directory");
+  EXPECT_EQ(error_of([&] { folder.save(at_step(-1)); }),
+            path_.string() + "/step--0000001.safetensors: step must not be negative: -1");
+}
+
+TEST_F(FolderOfCheckpoints, WhatKilledWritersLeftGoesWithTheNextSave) {
+  put(path_ / ".step-00000010.safetensors.1-0.unfinished", "half");
+  CheckpointFolder(path_).save(at_step(20));
+  EXPECT_EQ(names(), Names{file_of_step(20)});
+}
+
+bool is_unfinished(const std::string& name) { return name.ends_with(".unfinished"); }
+
+// Many small arrays, so that writing takes a while.
+Checkpoint in_pieces(std::int64_t step) {
+  Checkpoint checkpoint{.step = step};
+  for (int i = 0; i < 1500; ++i)
+    checkpoint.parameters.emplace(fmt::format("w{}", i),
+                                  Array({8}, std::vector<float>(8, static_cast<float>(step))));
+  return checkpoint;
+}
+
+// Fifty trainings that end somewhere, every other one while it writes; each goes on from what the
+// one before left.
+TEST_F(FolderOfCheckpoints, NoMomentToBeKilledIsABadOne) {
+  const CheckpointFolder folder(path_, 2);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  folder.save(in_pieces(0));
+  const double one_save = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+  std::mt19937 random(5);
+  std::int64_t last = 0;
+  int in_the_middle = 0;
+  for (int i = 0; i < 50; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      error_of([&] {
+        for (std::int64_t step = last;;) folder.save(in_pieces(++step));
+      });
+      _exit(1);
+    }
+    const auto writes = [&] {
+      const Names all = names();
+      return std::any_of(all.begin(), all.end(), is_unfinished);
+    };
+    for (int look = 0; i % 2 == 0 && look < 10000 && !writes(); ++look) usleep(100);
+    const double longest = i % 2 == 0 ? 0.3 * one_save : 4 * one_save;
+    usleep(static_cast<useconds_t>(std::uniform_real_distribution(0.0, longest)(random)));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    in_the_middle += writes();
+    const auto found = folder.newest();
+    ASSERT_TRUE(found);
+    EXPECT_TRUE(found->unreadable.empty()) << found->unreadable[0];
+    EXPECT_GE(found->checkpoint.step, last);
+    last = found->checkpoint.step;
+    EXPECT_TRUE(same(found->checkpoint, in_pieces(last)));
+  }
+  RecordProperty("killed_in_the_middle", in_the_middle);
+  EXPECT_GT(last, 0);
+  EXPECT_GT(in_the_middle, 0);
+  folder.save(at_step(last + 1));
+  EXPECT_EQ(names(), (Names{file_of_step(last), file_of_step(last + 1)}));
+}
+
+}  // namespace
+}  // namespace tensorgrad
