@@ -1,0 +1,47 @@
+// What each kind of tokenizer can do. Kinds never change once they are made, so that any number of
+// threads may use one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tensorgrad/tokenizer.h"
+
+namespace tensorgrad {
+
+class Tokenizer::Kind {
+ public:
+  virtual ~Kind() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::int64_t vocab_size() const = 0;
+  virtual std::size_t encode_some(std::string_view text, bool last,
+                                  std::vector<std::int32_t>& ids) const = 0;
+  // The id is in range.
+  virtual std::string_view token(std::int32_t id) const = 0;
+  virtual std::int32_t find(std::string_view token) const = 0;
+  // The fields that from_json() needs beside "kind".
+  virtual void describe(nlohmann::ordered_json& json) const = 0;
+};
+
+namespace io {
+
+using TokenizerKind = std::shared_ptr<const Tokenizer::Kind>;
+
+TokenizerKind characters_of(std::string_view text);
+
+// What describe() wrote; other fields are errors.
+TokenizerKind characters_from_json(const nlohmann::json& json);
+TokenizerKind bpe_from_json(const nlohmann::json& json);
+
+// The field of an object from JSON.
+const nlohmann::json& field(const nlohmann::json& json, const char* name);
+// A field of another name than these and "kind" is an error.
+void check_fields(const nlohmann::json& json, std::initializer_list<std::string_view> names);
+
+}  // namespace io
+}  // namespace tensorgrad
