@@ -1,0 +1,15 @@
+// Readers of tokenizers against anything (vocabulary_check.h): nothing but a UserError may come
+// out, and what is accepted must work. Start it with tests/fuzzers/vocabulary_seeds.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+#include "tests/fuzzers/vocabulary_check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string wrong = tensorgrad::fuzzers::check_vocabulary(
+      std::string_view(reinterpret_cast<const char*>(data), size));
+  if (wrong.empty()) return 0;
+  std::fprintf(stderr, "%s\n", wrong.c_str());
+  std::abort();
+}

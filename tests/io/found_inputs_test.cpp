@@ -1,0 +1,41 @@
+// What the fuzzers of tests/fuzzers found once, and the inputs that they start from: nothing of it
+// may be wrong again.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/fuzzers/checkpoint_check.h"
+#include "tests/fuzzers/safetensors_check.h"
+#include "tests/io/temporary_folder.h"
+
+namespace tensorgrad {
+namespace {
+
+namespace fs = std::filesystem;
+
+void replay(const std::string& target, std::string (*check)(std::string_view)) {
+  const fs::path fuzzers = fs::path(TENSORGRAD_SOURCE_DIR) / "tests/fuzzers";
+  int inputs = 0;
+  for (const fs::path& folder : {fuzzers / (target + "_seeds"), fuzzers / "found" / target}) {
+    if (!fs::exists(folder)) continue;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      EXPECT_EQ(check(content(entry.path())), "") << entry.path();
+      ++inputs;
+    }
+  }
+  EXPECT_GT(inputs, 0);
+}
+
+TEST(FoundInputs, OfSafetensors) { replay("safetensors", fuzzers::check_safetensors); }
+TEST(FoundInputs, OfCheckpoints) { replay("checkpoint", fuzzers::check_checkpoint); }
+
+// The judge itself.
+TEST(FoundInputs, BadErrorsAreNoticed) {
+  EXPECT_EQ(fuzzers::check_error("input: cut off"), "");
+  EXPECT_EQ(fuzzers::check_error("cut off"), "an error without its file: cut off");
+  EXPECT_EQ(fuzzers::check_error("input: \x1b[2J"), "an error with control characters");
+  EXPECT_EQ(fuzzers::check_error("input: " + std::string(1000, 'x')), "an error that is too long");
+}
+
+}  // namespace
+}  // namespace tensorgrad
