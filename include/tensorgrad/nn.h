@@ -79,15 +79,15 @@ struct KeyValues {
   Tensor keys, values;
 };
 
-// Causal self-attention with separate projections q, k, v, o without biases.
+// Causal self-attention with separate projections q, k, v, o.
 struct SelfAttention {
   Linear q, k, v, o;
   int heads, groups;
   std::optional<float> rope_base;
 
   // `groups` heads for keys and values; 0: as many as `heads`. With a base (10000, say) queries and keys are turned by
-  // their positions (rope).
-  SelfAttention(std::int64_t dim, int heads, int groups = 0, std::optional<float> rope_base = {});
+  // their positions (rope). `biases`: of all four projections, as GPT-2 has them; they start at 0.
+  SelfAttention(std::int64_t dim, int heads, int groups = 0, std::optional<float> rope_base = {}, bool biases = false);
   Tensor operator()(Operand x) const;  // [B, T, D] -> [B, T, D]
   // The same for positions that follow those in the cache, which becomes the one after them. `position` is an i32
   // scalar: how many positions came before. Past the capacity is an error while running.
@@ -116,7 +116,7 @@ struct TransformerBlock {
   FeedForward mlp;
 
   TransformerBlock(std::int64_t dim, int heads, Activation activation, float eps = 1e-5f, int groups = 0,
-                   std::optional<float> rope_base = {});
+                   std::optional<float> rope_base = {}, bool biases = false);
   Tensor operator()(Operand x) const;
   Tensor step(Operand x, KeyValues& cache, const Tensor& position) const;
   TENSORGRAD_FIELDS(ln1, attn, ln2, mlp)
@@ -129,6 +129,7 @@ struct TransformerConfig {
   float eps = 1e-5f;
   int groups = 0;                        // heads for keys and values; 0: as many as `heads`
   std::optional<float> rope_base = {};   // rotary positions instead of learned ones
+  bool biases = false;                   // of attention's projections
 };
 
 // A decoder-only language model with learned or rotary positions and an output head tied to the embedding.

@@ -22,14 +22,18 @@ std::int64_t group_width(std::int64_t dim, int heads, int groups) {
 
 }  // namespace
 
-SelfAttention::SelfAttention(std::int64_t dim, int head_count, int group_count, std::optional<float> base)
-    : q(dim, dim, false),
-      k(dim, group_width(dim, head_count, group_count), false),
-      v(dim, k.W.shape()[1], false),
-      o(dim, dim, false),
+SelfAttention::SelfAttention(std::int64_t dim, int head_count, int group_count, std::optional<float> base,
+                             bool biases)
+    : q(dim, dim, biases),
+      k(dim, group_width(dim, head_count, group_count), biases),
+      v(dim, k.W.shape()[1], biases),
+      o(dim, dim, biases),
       heads(head_count),
       groups(group_count ? group_count : head_count),
-      rope_base(base) {}
+      rope_base(base) {
+  for (Linear* projection : {&q, &k, &v, &o})
+    if (projection->b) projection->b = Param(projection->b->shape(), init::zeros());
+}
 
 Tensor SelfAttention::operator()(Operand x) const {
   Call call("SelfAttention", x.site());
@@ -68,8 +72,8 @@ Tensor FeedForward::operator()(Operand x) const {
 }
 
 TransformerBlock::TransformerBlock(std::int64_t dim, int heads, Activation activation, float eps, int groups,
-                                   std::optional<float> rope_base)
-    : ln1(dim, eps), attn(dim, heads, groups, rope_base), ln2(dim, eps), mlp(dim, 4 * dim, activation) {}
+                                   std::optional<float> rope_base, bool biases)
+    : ln1(dim, eps), attn(dim, heads, groups, rope_base, biases), ln2(dim, eps), mlp(dim, 4 * dim, activation) {}
 
 Tensor TransformerBlock::operator()(Operand x) const {
   Call call("TransformerBlock", x.site());
@@ -88,7 +92,8 @@ Transformer::Transformer(const TransformerConfig& config)
   nn::check_sizes("Transformer", config.vocab, config.layers);
   if (!config.rope_base) pos_emb.emplace(Shape{config.context, config.dim}, init::normal(0.02f));
   for (int i = 0; i < config.layers; ++i)
-    layers.emplace_back(config.dim, config.heads, config.activation, config.eps, config.groups, config.rope_base);
+    layers.emplace_back(config.dim, config.heads, config.activation, config.eps, config.groups, config.rope_base,
+                        config.biases);
 }
 
 Tensor Transformer::operator()(Operand tokens) const {

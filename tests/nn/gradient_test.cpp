@@ -103,6 +103,8 @@ TEST(Gradients, OfMamba2BlockInOneChunk) {
   expect_block_gradients(Mamba2Block({.dim = 6, .state = 3, .head_size = 4}));
 }
 TEST(Gradients, OfSelfAttentionWithGroupsAndRotaryPositions) { expect_block_gradients(SelfAttention(6, 3, 1, 20.0f)); }
+// With rotary positions, because without them a bias of the keys changes nothing: softmax takes it out.
+TEST(Gradients, OfSelfAttentionWithBiases) { expect_block_gradients(SelfAttention(6, 3, 1, 20.0f, true)); }
 TEST(Gradients, OfTransformerBlock) { expect_block_gradients(TransformerBlock(6, 3, Activation::gelu)); }
 
 class ModelGradients : public testing::TestWithParam<std::string> {};

@@ -121,7 +121,7 @@ TEST(Init, DefaultsOfTheLayers) {
     Embedding embedding{100, 200};
     LayerNorm norm{5};
     RMSNorm rms{5};
-    SelfAttention attention{64, 4};
+    SelfAttention attention{64, 4}, biased{64, 4, 2, {}, true};
     Transformer lm{{.vocab = 100, .dim = 64, .context = 50, .layers = 1, .heads = 4}};
   };
   const Weights w{compile_forward(Model{}, {.threads = 1}, [](const Model& m, const Inputs&) {
@@ -143,6 +143,9 @@ TEST(Init, DefaultsOfTheLayers) {
   EXPECT_EQ(floats("norm.b"), Floats(5, 0.0f));
   EXPECT_EQ(floats("rms.g"), Floats(5, 1.0f));
   expect_uniform(floats("attention.q.W"), -1.0 / 8, 1.0 / 8);
+  EXPECT_FALSE(w.has("attention.q.b"));
+  EXPECT_EQ(floats("biased.q.b"), Floats(64, 0.0f));
+  EXPECT_EQ(floats("biased.v.b"), Floats(32, 0.0f));
   expect_normal(floats("lm.tok_emb"), 0.02);
   expect_normal(floats("lm.pos_emb"), 0.02);
 }

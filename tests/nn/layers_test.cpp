@@ -113,6 +113,11 @@ TEST(Layers, SelfAttention) {
     expect_near(run.run({{"x", x}}).output().floats(),
                 self_attention(w, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups),
                 2e-6);
+    auto biased = forward(SelfAttention(8, c.heads, c.groups, {}, true), {2, 5, 8});
+    const Weights u = inside(shuffle(biased), "a");
+    EXPECT_TRUE(u.has("a.q.b") && u.has("a.k.b") && u.has("a.v.b") && u.has("a.o.b"));
+    expect_near(biased.run({{"x", x}}).output().floats(),
+                self_attention(u, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups), 2e-6);
     auto turned = forward(SelfAttention(8, c.heads, c.groups, 50.0f), {2, 5, 8});
     const Weights v = inside(shuffle(turned), "a");
     expect_near(turned.run({{"x", x}}).output().floats(),

@@ -54,6 +54,8 @@ inline const std::vector<ModelCase>& model_cases() {
     const TransformerConfig learned{.vocab = kVocab, .dim = 8, .context = 12, .layers = 2, .heads = 2};
     TransformerConfig rotary = learned;
     rotary.rope_base = 100.0f, rotary.groups = 1;
+    TransformerConfig biased = learned;
+    biased.biases = true;
     const LanguageModelConfig mixed{.vocab = kVocab,
                                     .dim = 8,
                                     .layers = "mamba attention mamba2",
@@ -66,6 +68,7 @@ inline const std::vector<ModelCase>& model_cases() {
     cases.push_back({"MambaZoh", [=] { return AnyModel{.mamba = Mamba(zoh)}; }});
     cases.push_back({"Mamba2", [=] { return AnyModel{.mamba2 = Mamba2(mamba2)}; }});
     cases.push_back({"Transformer", [=] { return AnyModel{.transformer = Transformer(learned)}; }});
+    cases.push_back({"BiasedTransformer", [=] { return AnyModel{.transformer = Transformer(biased)}; }});
     cases.push_back({"RotaryTransformer", [=] { return AnyModel{.transformer = Transformer(rotary)}; }});
     cases.push_back({"Mixed", [=] { return AnyModel{.mixed = LanguageModel(mixed)}; }});
     return cases;
