@@ -11,13 +11,20 @@
 #pragma once
 
 #include "tensorgrad/array.h"    // Array: numbers on the host
+#include "tensorgrad/checkpoint.h"  // saving and going on
 #include "tensorgrad/compile.h"  // compile, attach, step, run
+#include "tensorgrad/dataset.h"  // text as training data
 #include "tensorgrad/device.h"   // devices
 #include "tensorgrad/error.h"    // UserError, DeviceError, InternalError
+#include "tensorgrad/generate.h"  // text from a trained model
 #include "tensorgrad/language_model.h"  // layers of several kinds in one model
 #include "tensorgrad/mamba.h"    // state-space models
 #include "tensorgrad/nn.h"       // layers
 #include "tensorgrad/ops.h"      // ops
 #include "tensorgrad/optim.h"    // optimizers, schedules
 #include "tensorgrad/param.h"    // Param, init
+#include "tensorgrad/safetensors.h"  // arrays in files
 #include "tensorgrad/state.h"    // what a model remembers while it generates
+#include "tensorgrad/text_model.h"  // a language model by its kind and sizes
+#include "tensorgrad/tokenizer.h"  // text to tokens and back
+#include "tensorgrad/trainer.h"  // training on text

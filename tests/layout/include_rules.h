@@ -11,7 +11,8 @@ namespace tensorgrad::layout {
 // The folders under src/, in the order data flows: each may include itself and those before it.
 inline constexpr std::string_view kFolders[] = {
     "support",  "ir",      "ops",     "reference", "trace",   "autodiff", "optim", "passes",
-    "schedule", "kernels", "codegen", "runtime",   "compile", "nn",       "io"};
+    "schedule", "kernels", "codegen", "runtime",   "compile", "nn",       "io",
+    "text"};
 
 struct Include {
   int line;          // from 1

@@ -1,0 +1,234 @@
+// Configs of language models: as JSON, and as the configs of the models that they mean.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "io/json_error.h"
+#include "support/fail.h"
+#include "support/text.h"
+#include "tensorgrad/reflect.h"
+#include "text/models.h"
+
+namespace tensorgrad {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+// ---- JSON
+
+// A config is one flat object; a name that stands there twice would be read as one of the two.
+Json parse_object(std::string_view text) {
+  std::set<std::string> names;
+  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event == Json::parse_event_t::key && depth == 1 &&
+        !names.insert(parsed.get<std::string>()).second)
+      user_error("model config: '{}' is there twice", parsed.get<std::string>());
+    return true;
+  };
+  try {
+    Json json = Json::parse(text, check);
+    if (!json.is_object())
+      user_error("model config: not a JSON object: {}", json.dump().substr(0, 60));
+    return json;
+  } catch (const Json::exception& error) {
+    user_error("model config: not JSON: {}", io::reason(error));
+  }
+}
+
+[[noreturn]] void refuse_value(std::string_view name, const char* needed, const Json& value) {
+  user_error("model config: '{}' is {}: {}", name, needed, value.dump().substr(0, 60));
+}
+
+template <class T>
+void read_field(std::string_view name, T& field, const Json& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (!value.is_string()) refuse_value(name, "a text", value);
+    field = value.get<std::string>();
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (!value.is_boolean()) refuse_value(name, "true or false", value);
+    field = value.get<bool>();
+  } else if constexpr (std::is_same_v<T, float>) {
+    if (!value.is_number()) refuse_value(name, "a number", value);
+    field = static_cast<float>(value.get<double>());
+  } else {
+    if (!value.is_number_integer()) refuse_value(name, "a whole number", value);
+    const bool fits = value.is_number_unsigned()
+                          ? value.get<std::uint64_t>() <=
+                                static_cast<std::uint64_t>(std::numeric_limits<T>::max())
+                          : value.get<std::int64_t>() >= std::numeric_limits<T>::min();
+    if (!fits) refuse_value(name, "out of range", value);
+    field = value.get<T>();
+  }
+}
+
+// ---- words
+
+struct NamedActivation {
+  const char* name;
+  Activation activation;
+};
+constexpr NamedActivation kActivations[] = {{"gelu", Activation::gelu},
+                                            {"gelu_tanh", Activation::gelu_tanh},
+                                            {"relu", Activation::relu},
+                                            {"silu", Activation::silu},
+                                            {"tanh", Activation::tanh}};
+
+Activation activation_of(const TextModelConfig& config) {
+  for (const NamedActivation& each : kActivations)
+    if (config.activation == each.name) return each.activation;
+  user_error("model config: unknown activation '{}'\n  hint: gelu, gelu_tanh, relu, silu or tanh",
+             config.activation);
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+// The last of fewer than three does, too.
+std::string every_third_attends(int layers) {
+  std::vector<std::string> words;
+  for (int i = 1; i <= layers; ++i) words.push_back(i % 3 == 0 || (layers < 3 && i == layers) ? "attention" : "mamba");
+  return join(words, " ");
+}
+
+}  // namespace
+
+std::string TextModelConfig::to_json() const {
+  Json json;
+  for_each_field(*this, [&](std::string_view name, const auto& field) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, float>) {
+      json[std::string(name)] =
+          std::stod(fmt::format("{}", field));  // 1e-05, not all the digits of its double
+    } else {
+      json[std::string(name)] = field;
+    }
+  });
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+TextModelConfig TextModelConfig::from_json(std::string_view text) {
+  const Json json = parse_object(text);
+  TextModelConfig config;
+  std::vector<std::string> names;
+  for_each_field(config, [&](std::string_view name, auto& field) {
+    names.emplace_back(name);
+    if (const auto found = json.find(names.back()); found != json.end())
+      read_field(name, field, *found);
+  });
+  for (const auto& [name, value] : json.items())
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      user_error("model config: unknown name '{}'\n  hint: {}", name, name_hint(name, names));
+  text::check(config);
+  TextModelConfig small = config;
+  small.layers = std::min(config.layers, 3);  // one of each kind is as good a test as all of them
+  text::with_model(small, [](const auto&) {});
+  return config;
+}
+
+namespace text {
+
+void check(const TextModelConfig& config) {
+  const auto words = static_cast<std::int64_t>(words_of(config.schedule).size());
+  struct Size {
+    const char* name;
+    std::int64_t value, least, most;
+  };
+  constexpr std::int64_t kIds = std::numeric_limits<std::int32_t>::max(), kWide = 1 << 20,
+                         kMany = 1 << 12;
+  const Size sizes[] = {
+      {"vocab", config.vocab, 1, kIds},          {"dim", config.dim, 1, kWide},
+      {"context", config.context, 1, kIds},      {"layers", config.layers, 1, kMany},
+      {"heads", config.heads, 1, kWide},         {"groups", config.groups, 0, kWide},
+      {"state", config.state, 0, kWide},         {"dt_rank", config.dt_rank, 0, kWide},
+      {"conv", config.conv, 1, kWide},           {"expand", config.expand, 1, kMany},
+      {"head_size", config.head_size, 0, kWide}, {"schedule's length", words, 0, kMany}};
+  for (const Size& size : sizes)
+    if (size.value < size.least || size.value > size.most)
+      user_error("model config: {} is between {} and {}: {}", size.name, size.least, size.most,
+                 size.value);
+  // Mamba writes down how its states start.
+  constexpr double kMostStates = 1 << 28;
+  const std::int64_t layers = words ? words : config.layers, state = mamba2_config(config).state;
+  const double states = static_cast<double>(layers) * static_cast<double>(config.expand) *
+                        static_cast<double>(config.dim) * static_cast<double>(state);
+  if (config.kind != "gpt" && states > kMostStates)
+    user_error("model config: more than {} states: {} layers of {} x {} x {} (expand, dim, state)",
+               kMostStates, layers, config.expand, config.dim, state);
+  if (!(config.eps > 0) || !std::isfinite(config.eps))
+    user_error("model config: eps is a positive number: {}", config.eps);
+  if (config.biases && config.kind != "gpt")
+    user_error("model config: biases are for models of kind gpt: the kind is {}", config.kind);
+  if (!config.schedule.empty() && config.kind != "hybrid")
+    user_error("model config: a schedule is for models of kind hybrid: the kind is {}",
+               config.kind);
+}
+
+void refuse_kind(const std::string& kind) {
+  user_error("model config: unknown kind '{}'\n  hint: gpt, mamba, mamba2 or hybrid", kind);
+}
+
+TransformerConfig gpt_config(const TextModelConfig& config) {
+  return {.vocab = config.vocab,
+          .dim = config.dim,
+          .context = config.context,
+          .layers = config.layers,
+          .heads = config.heads,
+          .activation = activation_of(config),
+          .eps = config.eps,
+          .groups = config.groups,
+          .biases = config.biases};
+}
+
+MambaConfig mamba_config(const TextModelConfig& config) {
+  return {.vocab = config.vocab,
+          .layers = config.layers,
+          .dim = config.dim,
+          .state = config.state ? config.state : MambaConfig{}.state,
+          .conv = config.conv,
+          .expand = config.expand,
+          .dt_rank = config.dt_rank,
+          .eps = config.eps};
+}
+
+// The largest size of heads up to 64 that divides the inner width.
+static std::int64_t head_size_of(std::int64_t inner) {
+  std::int64_t size = std::min<std::int64_t>(64, std::max<std::int64_t>(inner, 1));
+  while (inner % size != 0) --size;
+  return size;
+}
+
+Mamba2Config mamba2_config(const TextModelConfig& config) {
+  return {.vocab = config.vocab,
+          .layers = config.layers,
+          .dim = config.dim,
+          .state = config.state ? config.state : Mamba2Config{}.state,
+          .conv = config.conv,
+          .expand = config.expand,
+          .head_size = config.head_size > 0 ? config.head_size : head_size_of(config.expand * config.dim),
+          .eps = config.eps};
+}
+
+LanguageModelConfig hybrid_config(const TextModelConfig& config) {
+  return {.vocab = config.vocab,
+          .dim = config.dim,
+          .layers = config.schedule.empty() ? every_third_attends(config.layers) : config.schedule,
+          .mamba = mamba_config(config),
+          .mamba2 = mamba2_config(config),
+          .heads = config.heads,
+          .groups = config.groups,
+          .activation = activation_of(config),
+          .eps = config.eps};
+}
+
+}  // namespace text
+
+}  // namespace tensorgrad
