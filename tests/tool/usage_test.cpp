@@ -6,8 +6,8 @@
 namespace tensorgrad {
 namespace {
 
-constexpr const char* kCommands[] = {"train",   "show",   "bench", "ops",
-                                     "devices", "verify", "passes"};
+constexpr const char* kCommands[] = {"train", "inspect", "plot",   "show",  "bench",
+                                     "ops",   "devices", "verify", "passes"};
 
 TEST(ToolHelp, BareCallListsTheCommands) {
   const ToolRun run = run_tool("");
@@ -60,10 +60,10 @@ TEST_P(ToolUsage, SaysWhatIsWrong) {
 INSTANTIATE_TEST_SUITE_P(
     , ToolUsage,
     testing::Values(
-        WrongCall{"trian", 2, "there is no command 'trian': the commands are train, show, "},
+        WrongCall{"trian", 2, "there is no command 'trian': the commands are train, generate, convert, inspect, plot, show, "},
         WrongCall{"train", 2, "train: which task?\n  hint: tg train addition\n"},
         WrongCall{"train sine", 2,
-                  "there is no task 'sine': the tasks are addition, copy, sin\n  hint: sin?\n"},
+                  "there is no task 'sine': the tasks are addition, copy, sin, text\n  hint: sin?\n"},
         WrongCall{"train sin --steps 0", 2,
                   "--steps: '0' is not a whole number from 1 to 2,147,483,648\n  hint: tg train "
                   "--help\n"},
@@ -89,6 +89,11 @@ INSTANTIATE_TEST_SUITE_P(
                   "--device: there is no device 'abacus': the devices are auto, cpu, "},
         WrongCall{"train sin --without fuze", 2,
                   "--without: there is no pass 'fuze': the passes are attention, expand, fold, "},
+        WrongCall{"inspect", 2, "inspect: which file?\n  hint: tg inspect model.safetensors\n"},
+        WrongCall{"inspect /nowhere/x.safetensors", 1,
+                  "/nowhere/x.safetensors: cannot read: No such file or directory\n"},
+        WrongCall{"plot", 2, "plot: which run?\n  hint: tg plot runs/tale\n"},
+        WrongCall{"plot /nowhere", 1, "/nowhere: no run: there is no such folder\n"},
         WrongCall{"show", 2, "show: which model?"},
         WrongCall{"show gpt_smal", 2,
                   "there is no model 'gpt_smal': the models are mlp_sin, addition, "},

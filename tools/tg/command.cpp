@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "support/text.h"
@@ -53,6 +54,22 @@ CLI::Validator positive() {
   });
 }
 
+CLI::Validator share(double low, double high) {
+  return validator([=](const std::string& text) -> std::string {
+    const auto value = parse<double>(text);
+    if (value && *value >= low && *value <= high) return "";
+    return fmt::format("'{}' is not a number from {} to {}", text, low, high);
+  });
+}
+
+CLI::Validator one_of(std::vector<std::string> names) {
+  return validator([names = std::move(names)](const std::string& text) -> std::string {
+    if (std::find(names.begin(), names.end(), text) != names.end()) return "";
+    const std::string near = nearest_name(text, names);
+    return fmt::format("'{}' is none of {}{}", text, join(names, ", "), near.empty() ? "" : fmt::format("\n  hint: {}?", near));
+  });
+}
+
 // A GPU by number where there is none at all is no wrong word: the library says what is missing.
 CLI::Validator device_name() {
   return validator([](const std::string& text) -> std::string {
@@ -85,6 +102,7 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
 void add_without_option(CLI::App& command, std::vector<std::string>& without) {
   command.add_option("--without", without, "Passes of the compiler to leave out; tg passes lists them")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(validator([](const std::string& text) -> std::string {
         const std::vector<std::string> names = pass_names();
         if (std::find(names.begin(), names.end(), text) != names.end()) return "";
@@ -104,7 +122,8 @@ void add_batch_option(CLI::App& command, std::int64_t& batch) {
 }
 
 void print_json(const Json& line) {
-  fmt::print("{}\n", line.dump());
+  // Names of files may be any bytes.
+  fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
   std::fflush(stdout);
 }
 
@@ -120,6 +139,26 @@ std::string grouped(std::int64_t value) {
   for (auto i = static_cast<std::int64_t>(text.size()) - 3; i > (value < 0 ? 1 : 0); i -= 3)
     text.insert(static_cast<std::size_t>(i), ",");
   return text;
+}
+
+std::string unescaped(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = text[i] == '\\' && i + 1 < text.size() ? text[i + 1] : '\0';
+    if (next == 'n' || next == 't' || next == '\\') {
+      out += next == 'n' ? '\n' : next == 't' ? '\t' : '\\';
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::int64_t parameter_count(const ProgramHandle& program) {
+  const auto params = program.parameters();
+  return std::accumulate(params.begin(), params.end(), std::int64_t{0},
+                         [](std::int64_t n, const ParamInfo& p) { return n + p.shape.count(); });
 }
 
 std::string where_text(const std::string& device, int threads) {

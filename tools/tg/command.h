@@ -12,6 +12,10 @@
 #include <string_view>
 #include <vector>
 
+namespace tensorgrad {
+class ProgramHandle;
+}
+
 namespace tensorgrad::tool {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order they were written
@@ -19,6 +23,8 @@ using Json = nlohmann::ordered_json;  // keys stay in the order they were writte
 // Refuse other values, without a word about it in the help text.
 CLI::Validator in_range(std::int64_t low, std::int64_t high);
 CLI::Validator positive();
+CLI::Validator share(double low, double high);  // from low to high, both included
+CLI::Validator one_of(std::vector<std::string> names);
 CLI::Validator device_name();
 
 // Where a program runs.
@@ -40,6 +46,10 @@ double shortest(float value);
 double rounded(double value, int decimals);
 // "1,234,567"
 std::string grouped(std::int64_t value);
+// "\\n", "\\t" and "\\\\" written out, as a shell passes them on, become what they mean.
+std::string unescaped(const std::string& text);
+// Numbers in all parameters.
+std::int64_t parameter_count(const ProgramHandle& program);
 
 // "cpu (2 threads)", "webgpu:0 (NVIDIA H200, discrete GPU, vulkan)"
 std::string where_text(const std::string& device, int threads);

@@ -9,9 +9,13 @@
 
 #include "bench.h"
 #include "command.h"
+#include "convert.h"
 #include "devices.h"
+#include "generate.h"
+#include "inspect.h"
 #include "ops.h"
 #include "passes.h"
+#include "plot.h"
 #include "show.h"
 #include "support/text.h"
 #include "tensorgrad/error.h"
@@ -47,11 +51,26 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
+// The command that was called: the innermost one, `text` of `train text`. Null when there is none.
+const CLI::App* called_command(const CLI::App& tg) {
+  const CLI::App* found = nullptr;
+  for (auto called = tg.get_subcommands(); !called.empty(); called = found->get_subcommands()) found = called.front();
+  return found;
+}
+
+// "train text"
+std::string words_to(const CLI::App& command) {
+  std::string words = command.get_name();
+  for (const CLI::App* above = command.get_parent(); above && above->get_parent(); above = above->get_parent())
+    words = above->get_name() + " " + words;
+  return words;
+}
+
 // CLI11 counts the words that it cannot place; people want to know about the first of them.
 std::string about_first_extra(const CLI::App& tg, const CLI::App* command) {
   const auto extras = tg.remaining(true);
   const std::string first = extras.empty() ? "" : extras.front();
-  const std::string who = command ? command->get_name() : "tg";
+  const std::string who = command ? words_to(*command) : "tg";
   const std::string help = command ? fmt::format("tg {} --help", who) : "tg --help";
   if (!first.starts_with('-')) return fmt::format("{}: '{}' is a word too many\n  hint: {}", who, first, help);
   std::vector<std::string> names;
@@ -69,6 +88,10 @@ int run(int argc, char** argv) {
   tg.set_version_flag("--version", "tensorgrad " TENSORGRAD_VERSION);
   tg.require_subcommand(0, 1);
   add_train_command(tg, exit_code);
+  add_generate_command(tg, exit_code);
+  add_convert_command(tg, exit_code);
+  add_inspect_command(tg, exit_code);
+  add_plot_command(tg, exit_code);
   add_show_command(tg, exit_code);
   add_bench_command(tg, exit_code);
   add_ops_command(tg, exit_code);
@@ -90,17 +113,14 @@ int run(int argc, char** argv) {
     }
     return exit_code;
   } catch (const CLI::ExtrasError&) {
-    const auto called = tg.get_subcommands();
-    complain(about_first_extra(tg, called.empty() ? nullptr : called.front()));
+    complain(about_first_extra(tg, called_command(tg)));
     return kUsage;
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return tg.exit(e);  // --help and --version
     const std::string message = e.what();
-    const auto called = tg.get_subcommands();
+    const CLI::App* called = called_command(tg);
     const bool hinted = message.find("hint:") != message.npos;
-    complain(hinted || called.empty()
-                 ? message
-                 : fmt::format("{}\n  hint: tg {} --help", message, called.front()->get_name()));
+    complain(hinted || !called ? message : fmt::format("{}\n  hint: tg {} --help", message, words_to(*called)));
     return kUsage;
   } catch (const std::exception& e) {
     complain(e.what());

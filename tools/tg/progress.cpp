@@ -15,24 +15,32 @@ constexpr std::chrono::milliseconds kRefresh{100};
 
 }  // namespace
 
-Progress::Progress(std::FILE* out, std::int64_t steps)
-    : out_(out), in_place_(is_terminal(out)), steps_(steps) {}
+Progress::Progress(std::FILE* out, std::int64_t steps, std::int64_t first)
+    : out_(out), in_place_(is_terminal(out)), steps_(steps), first_(first) {}
 
 bool Progress::due(std::int64_t step) const {
   if (step == steps_) return true;
   if (in_place_) return Clock::now() >= next_;
-  return step == 1 ||
+  return step == first_ + 1 ||
          step % std::max<std::int64_t>(1, (steps_ + kPlainLines - 1) / kPlainLines) == 0;
 }
 
+double Progress::rate(std::int64_t step) const { return static_cast<double>(step - first_) / seconds(); }
+
+std::string Progress::time_left(std::int64_t step) const {
+  return step < steps_ ? duration(static_cast<double>(steps_ - step) / rate(step)) + " left" : "";
+}
+
 void Progress::show(std::int64_t step, float loss) {
-  const double rate = static_cast<double>(step) / seconds();
-  std::string line =
-      fmt::format("step {:>{}}/{}   loss {:#8.3g}   {:4.{}f} steps/s", step,
-                  std::to_string(steps_).size(), steps_, loss, rate, rate < 10 ? 2 : 0);
-  if (step < steps_)
-    line += fmt::format("   {} left", duration(static_cast<double>(steps_ - step) / rate));
+  const double now = rate(step);
+  std::string line = fmt::format("step {:>{}}/{}   loss {:#8.3g}   {:4.{}f} steps/s", step,
+                                 std::to_string(steps_).size(), steps_, loss, now, now < 10 ? 2 : 0);
+  if (step < steps_) line += "   " + time_left(step);
   if (accuracy_) line += fmt::format("   held-out {:.1f} %", 100 * *accuracy_);
+  show_text(line);
+}
+
+void Progress::show_text(const std::string& line) {
   if (in_place_) {
     fmt::print(out_, "\r{:<{}}", line, shown_);
     next_ = Clock::now() + kRefresh;

@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <limits>
-#include <numeric>
 
+#include "interrupt.h"
 #include "progress.h"
 #include "task.h"
+#include "train_text.h"
 
 namespace tensorgrad::tool {
 
@@ -35,20 +37,6 @@ struct TrainOptions {
 constexpr std::int64_t kReports = 20;  // JSON lines about steps
 constexpr std::int64_t kLooks = 10;    // at held-out examples
 
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first ctrl-C ends training after the step in progress; the second one ends the program.
-extern "C" void stop_training(int signal) {
-  interrupted = 1;
-  std::signal(signal, SIG_DFL);
-}
-
-std::int64_t parameter_count(const ProgramHandle& program) {
-  const auto params = program.parameters();
-  return std::accumulate(params.begin(), params.end(), std::int64_t{0},
-                         [](std::int64_t n, const ParamInfo& p) { return n + p.shape.count(); });
-}
-
 // Drivers compile kernels when they first run. So that this is not counted as training, everything
 // runs once, and then training begins again from nothing. Milliseconds.
 double warm_up(Task& task) {
@@ -67,7 +55,7 @@ struct Trained {
 
 // Steps until all are made, somebody presses ctrl-C or nobody reads any more. A loss is read only where it is shown, so
 // that nothing else waits for the device.
-Trained run_steps(Task& task, std::int64_t steps, bool json) {
+Trained run_steps(Task& task, std::int64_t steps, bool json, const Interrupt& interrupt) {
   const std::int64_t every_report = std::max<std::int64_t>(1, steps / kReports);
   const std::int64_t every_look = std::max<std::int64_t>(1, steps / kLooks);
   Trained done;
@@ -75,7 +63,7 @@ Trained run_steps(Task& task, std::int64_t steps, bool json) {
   for (bool last = false; !last;) {
     const Result result = task.step();
     ++done.steps;
-    last = done.steps == steps || interrupted || reader_left();
+    last = done.steps == steps || interrupt.happened() || reader_left();
     const bool report = json && (last || done.steps % every_report == 0);
     const bool show = last || progress.due(done.steps);
     if (report || show) done.loss = result.loss();
@@ -92,9 +80,19 @@ Trained run_steps(Task& task, std::int64_t steps, bool json) {
   return done;
 }
 
+const TaskKind& find_task(const std::string& wanted) {
+  for (const TaskKind& kind : kTasks)
+    if (kind.name == wanted) return kind;
+  if (std::filesystem::exists(wanted)) usage_error("train: '{0}' is a file, not a task\n  hint: tg train text {0}", wanted);
+  std::vector<std::string> names;
+  for (const TaskKind& kind : kTasks) names.emplace_back(kind.name);
+  names.emplace_back("text");
+  unknown_name("task", wanted, names);
+}
+
 int train(const TrainOptions& options) {
   if (options.task.empty()) usage_error("train: which task?\n  hint: tg train addition");
-  const TaskKind& kind = find_named(std::span<const TaskKind>(kTasks), "task", options.task);
+  const TaskKind& kind = find_task(options.task);
   TaskOptions run = options.run;
   if (run.steps == 0) run.steps = kind.steps;
   if (run.batch == 0) run.batch = kind.batch;
@@ -111,9 +109,8 @@ int train(const TrainOptions& options) {
              where_text(training.device(), training.threads()), compile_ms);
   std::fflush(out);
 
-  const auto previous = std::signal(SIGINT, stop_training);
-  const Trained done = run_steps(*task, run.steps, options.json);
-  std::signal(SIGINT, previous);
+  const Interrupt interrupt;
+  const Trained done = run_steps(*task, run.steps, options.json, interrupt);
   if (reader_left()) return 128 + SIGPIPE;
 
   const bool stopped = done.steps < run.steps;
@@ -135,7 +132,7 @@ int train(const TrainOptions& options) {
                 {"accuracy", accuracy},
                 {"params_sha256", sha256}});
   }
-  return stopped ? 128 + SIGINT : 0;
+  return stopped ? 128 + interrupt.signal() : 0;
 }
 
 }  // namespace
@@ -150,6 +147,7 @@ void add_train_command(CLI::App& tg, int& exit_code) {
     example += fmt::format("  {:<10}{}: {} steps of {}, learning rate {}\n", kind.name,
                            kind.description, kind.steps, kind.batch, kind.lr);
   }
+  example += "  text FILE a language model learns a file: tg train text --help\n";
   command.add_option("task", options->task, list)->type_name("TASK");
   command.add_option("--steps", options->run.steps, "Training steps (default: the task's own)")
       ->check(in_range(1, std::int64_t{1} << 31))
@@ -166,7 +164,10 @@ void add_train_command(CLI::App& tg, int& exit_code) {
   add_device_options(command, options->run.where);
   add_json_flag(command, options->json);
   command.footer(example + "Example:\n  tg train addition --seed 1");
-  command.callback([options, &exit_code] { exit_code = train(*options); });
+  add_train_text_command(command, exit_code);
+  command.callback([options, &command, &exit_code] {
+    if (command.get_subcommands().empty()) exit_code = train(*options);
+  });
 }
 
 }  // namespace tensorgrad::tool

@@ -1,0 +1,10 @@
+// `tg generate CHECKPOINT`: text from a trained model.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tensorgrad::tool {
+
+void add_generate_command(CLI::App& tg, int& exit_code);
+
+}  // namespace tensorgrad::tool

@@ -1,0 +1,10 @@
+// `tg inspect`: what a safetensors file or a checkpoint holds.
+#pragma once
+
+#include <CLI/App.hpp>
+
+namespace tensorgrad::tool {
+
+void add_inspect_command(CLI::App& tg, int& exit_code);
+
+}  // namespace tensorgrad::tool
