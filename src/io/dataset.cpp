@@ -1,6 +1,6 @@
-// Tokens in memory or in a file, the cut between training and validation, and what a text is worth to a model that only
-// counts. Files are read and encoded piece by piece, and the ids go to a cache file (token_cache.h), so that a text may be
-// larger than memory.
+// Tokens in memory or in a file, the cut between training and validation, and what a text is worth
+// to a model that only counts. Files are read and encoded piece by piece, and the ids go to a cache
+// file (token_cache.h), so that a text may be larger than memory.
 #include "tensorgrad/dataset.h"
 
 #include <algorithm>
@@ -25,8 +25,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;         // of a text, encoded at a time
-constexpr std::int64_t kCutReach = std::int64_t{1} << 16;    // how far from its place the cut may look for a line's end
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // of a text, encoded at a time
+constexpr std::int64_t kCutReach =
+    std::int64_t{1} << 16;  // how far from its place the cut may look for a line's end
 
 class MemorySource : public Tokens::Source {
  public:
@@ -40,7 +41,8 @@ class MemorySource : public Tokens::Source {
 };
 
 void check_share(double validation) {
-  if (!(validation >= 0 && validation < 1)) user_error("TextData: validation must be at least 0 and below 1: {}", validation);
+  if (!(validation >= 0 && validation < 1))
+    user_error("TextData: validation must be at least 0 and below 1: {}", validation);
 }
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
@@ -52,20 +54,24 @@ struct Text {
   std::function<std::size_t(std::int64_t at, std::span<char> out)> read;
 };
 
-// The first byte of the validation part: behind the line's end that is nearest to the share, or else at a character.
+// The first byte of the validation part: behind the line's end that is nearest to the share, or
+// else at a character.
 std::int64_t cut_of(const Text& text, double validation) {
   if (validation == 0) return text.size;
   const auto wanted = static_cast<std::int64_t>(static_cast<double>(text.size) * (1 - validation));
   // Not so far that one of the parts becomes another than was asked for.
   const std::int64_t reach = std::min(kCutReach, std::min(wanted, text.size - wanted) / 4);
-  const std::int64_t from = std::max<std::int64_t>(0, wanted - reach), to = std::min(text.size, wanted + std::max<std::int64_t>(reach, 4));
+  const std::int64_t from = std::max<std::int64_t>(0, wanted - reach),
+                     to = std::min(text.size, wanted + std::max<std::int64_t>(reach, 4));
   std::string around(static_cast<std::size_t>(to - from), '\0');
   around.resize(text.read(from, around));
   std::optional<std::int64_t> best;
   for (std::size_t i = 0; i + 1 < around.size(); ++i) {
     if (around[i] != '\n') continue;
     const std::int64_t at = from + static_cast<std::int64_t>(i) + 1;
-    if (std::abs(at - wanted) <= reach && (!best || std::abs(at - wanted) < std::abs(*best - wanted))) best = at;
+    if (std::abs(at - wanted) <= reach &&
+        (!best || std::abs(at - wanted) < std::abs(*best - wanted)))
+      best = at;
   }
   if (best) return *best;
   std::int64_t at = wanted;
@@ -75,16 +81,19 @@ std::int64_t cut_of(const Text& text, double validation) {
 
 // Calls use(ids) with the ids of bytes [begin, end), some at a time.
 template <class F>
-void encode_part(const Text& text, const Tokenizer& tokenizer, std::int64_t begin, std::int64_t end, F&& use) {
+void encode_part(const Text& text, const Tokenizer& tokenizer, std::int64_t begin, std::int64_t end,
+                 F&& use) {
   std::string pending;
   std::vector<std::int32_t> ids;
   for (std::int64_t at = begin; at < end;) {
     // A piece that is no whole token yet grows.
     const std::size_t before = pending.size();
-    const auto more = std::min<std::int64_t>(end - at, static_cast<std::int64_t>(std::max(kPiece, before)));
+    const auto more =
+        std::min<std::int64_t>(end - at, static_cast<std::int64_t>(std::max(kPiece, before)));
     pending.resize(before + static_cast<std::size_t>(more));
     const std::size_t got = text.read(at, std::span(pending).subspan(before));
-    if (got != static_cast<std::size_t>(more)) user_error("{}: cannot read: it has become shorter", text.name);
+    if (got != static_cast<std::size_t>(more))
+      user_error("{}: cannot read: it has become shorter", text.name);
     at += more;
     ids.clear();
     pending.erase(0, tokenizer.encode_some(pending, at == end, ids));
@@ -94,17 +103,20 @@ void encode_part(const Text& text, const Tokenizer& tokenizer, std::int64_t begi
 
 // Encodes both parts in order; take(ids) gets all of them.
 template <class F>
-io::Parts encode_parts(const Text& text, const Tokenizer& tokenizer, const TextDataOptions& options, F&& take) {
+io::Parts encode_parts(const Text& text, const Tokenizer& tokenizer, const TextDataOptions& options,
+                       F&& take) {
   const std::int64_t cut = cut_of(text, options.validation);
   io::Parts parts{.training_bytes = cut, .validation_bytes = text.size - cut};
   io::Fingerprint fingerprint;
   const auto part = [&](std::int64_t begin, std::int64_t end, std::int64_t& count) {
-    encode_part(text, tokenizer, begin, end, [&](std::span<const std::int32_t> ids, std::int64_t at) {
-      fingerprint.add(ids);
-      count += static_cast<std::int64_t>(ids.size());
-      take(ids);
-      if (options.progress) options.progress(static_cast<double>(at) / static_cast<double>(text.size));
-    });
+    encode_part(text, tokenizer, begin, end,
+                [&](std::span<const std::int32_t> ids, std::int64_t at) {
+                  fingerprint.add(ids);
+                  count += static_cast<std::int64_t>(ids.size());
+                  take(ids);
+                  if (options.progress)
+                    options.progress(static_cast<double>(at) / static_cast<double>(text.size));
+                });
   };
   part(0, cut, parts.training);
   part(cut, text.size, parts.validation);
@@ -128,8 +140,8 @@ Json origin_of(const fs::path& path, const Tokenizer& tokenizer, double validati
           {"tokenizer", sha256_of(tokenizer.to_json())}};
 }
 
-io::CachedTokens write_cache(const fs::path& path, const Text& text, const Tokenizer& tokenizer, const TextDataOptions& options,
-                             const Json& origin) {
+io::CachedTokens write_cache(const fs::path& path, const Text& text, const Tokenizer& tokenizer,
+                             const TextDataOptions& options, const Json& origin) {
   if (path.has_parent_path()) {
     std::error_code ignored;  // writing will say it
     fs::create_directories(path.parent_path(), ignored);
@@ -137,7 +149,8 @@ io::CachedTokens write_cache(const fs::path& path, const Text& text, const Token
   }
   io::TokenCacheWriter writer(path, tokenizer.vocab_size());
   io::CachedTokens cached{.origin = origin, .width = writer.width()};
-  cached.parts = encode_parts(text, tokenizer, options, [&](std::span<const std::int32_t> ids) { writer.add(ids); });
+  cached.parts = encode_parts(text, tokenizer, options,
+                              [&](std::span<const std::int32_t> ids) { writer.add(ids); });
   if (!options.fingerprint.empty() && cached.parts.fingerprint != options.fingerprint)
     user_error("{}: not the text that was trained on, or cut or encoded in another way", text.name);
   writer.finish(cached);
@@ -147,12 +160,15 @@ io::CachedTokens write_cache(const fs::path& path, const Text& text, const Token
 Text text_file(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) user_error("{}: cannot read: Is a directory", path.string());
-  const auto fail = [name = path.string()] { user_error("{}: cannot read: {}", name, std::strerror(errno)); };
+  const auto fail = [name = path.string()] {
+    user_error("{}: cannot read: {}", name, std::strerror(errno));
+  };
   errno = 0;
   const auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
   if (!*file) fail();
   // Pipes and devices have no size to cut.
-  if (!fs::is_regular_file(path, error)) user_error("{}: cannot read: not a plain file", path.string());
+  if (!fs::is_regular_file(path, error))
+    user_error("{}: cannot read: not a plain file", path.string());
   const auto size = static_cast<std::int64_t>(fs::file_size(path));
   if (size == 0) user_error("{}: the file is empty", path.string());
   return {path.string(), size, [file, fail](std::int64_t at, std::span<char> out) {
@@ -188,7 +204,8 @@ void Tokens::read(std::int64_t begin, std::span<std::int32_t> out) const {
 // ---- TextData
 
 TextData TextData::made(std::shared_ptr<const Tokens::Source> source, const io::Parts& parts) {
-  TextData data(Tokens(source, 0, parts.training), Tokens(source, parts.training, parts.validation));
+  TextData data(Tokens(source, 0, parts.training),
+                Tokens(source, parts.training, parts.validation));
   data.training_bytes_ = parts.training_bytes, data.validation_bytes_ = parts.validation_bytes;
   data.fingerprint_ = parts.fingerprint;
   return data;
@@ -203,8 +220,9 @@ struct InMemory {
 
 InMemory encoded(const Text& text, const Tokenizer& tokenizer, const TextDataOptions& options) {
   std::vector<std::int32_t> ids;
-  io::Parts parts = encode_parts(text, tokenizer, options,
-                                 [&](std::span<const std::int32_t> some) { ids.insert(ids.end(), some.begin(), some.end()); });
+  io::Parts parts = encode_parts(text, tokenizer, options, [&](std::span<const std::int32_t> some) {
+    ids.insert(ids.end(), some.begin(), some.end());
+  });
   if (!options.fingerprint.empty() && parts.fingerprint != options.fingerprint)
     user_error("{}: not the text that was trained on, or cut or encoded in another way", text.name);
   return {std::make_shared<MemorySource>(std::move(ids)), std::move(parts)};
@@ -212,7 +230,8 @@ InMemory encoded(const Text& text, const Tokenizer& tokenizer, const TextDataOpt
 
 }  // namespace
 
-TextData TextData::read(const fs::path& path, const Tokenizer& tokenizer, const TextDataOptions& options) {
+TextData TextData::read(const fs::path& path, const Tokenizer& tokenizer,
+                        const TextDataOptions& options) {
   check_share(options.validation);
   InMemory data;
   if (options.cache.empty()) {
@@ -220,7 +239,8 @@ TextData TextData::read(const fs::path& path, const Tokenizer& tokenizer, const 
   } else {
     std::optional<io::CachedTokens> cached = io::read_token_cache(options.cache);
     // Tokens that are known to be the right ones need no text.
-    const bool known = cached && !options.fingerprint.empty() && cached->parts.fingerprint == options.fingerprint;
+    const bool known =
+        cached && !options.fingerprint.empty() && cached->parts.fingerprint == options.fingerprint;
     if (!known) {
       const Text text = text_file(path);
       const Json origin = origin_of(path, tokenizer, options.validation);
@@ -232,14 +252,16 @@ TextData TextData::read(const fs::path& path, const Tokenizer& tokenizer, const 
   return made(data.source, data.parts);
 }
 
-TextData TextData::of(std::string_view text, const Tokenizer& tokenizer, const TextDataOptions& options) {
+TextData TextData::of(std::string_view text, const Tokenizer& tokenizer,
+                      const TextDataOptions& options) {
   check_share(options.validation);
   if (text.empty()) user_error("TextData: the text is empty");
-  const Text memory{"text", static_cast<std::int64_t>(text.size()), [text](std::int64_t at, std::span<char> out) {
-                      const std::string_view part = text.substr(static_cast<std::size_t>(at), out.size());
-                      std::copy(part.begin(), part.end(), out.begin());
-                      return part.size();
-                    }};
+  const Text memory{
+      "text", static_cast<std::int64_t>(text.size()), [text](std::int64_t at, std::span<char> out) {
+        const std::string_view part = text.substr(static_cast<std::size_t>(at), out.size());
+        std::copy(part.begin(), part.end(), out.begin());
+        return part.size();
+      }};
   const InMemory data = encoded(memory, tokenizer, options);
   return made(data.source, data.parts);
 }

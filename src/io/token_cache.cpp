@@ -20,12 +20,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMagic = "tensorgrad tokens 1\n";  // the footer begins with it
-constexpr std::size_t kFooter = 32768;                        // its bytes: a path has at most 4096, its escapes more
+constexpr std::size_t kFooter = 32768;  // its bytes: a path has at most 4096, its escapes more
 
 // Ids of two or four bytes, of which only what is asked for is read.
 class FileSource : public Tokens::Source {
  public:
-  FileSource(const fs::path& path, int width) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), width_(width) {
+  FileSource(const fs::path& path, int width)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), width_(width) {
     if (fd_ < 0) user_error("{}: cannot read: {}", path.string(), std::strerror(errno));
   }
   ~FileSource() override { ::close(fd_); }
@@ -47,7 +48,9 @@ class FileSource : public Tokens::Source {
     while (!out.empty()) {
       const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(at));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) user_error("{}: cannot read: {}", path_.string(), n < 0 ? std::strerror(errno) : "it has become shorter");
+      if (n <= 0)
+        user_error("{}: cannot read: {}", path_.string(),
+                   n < 0 ? std::strerror(errno) : "it has become shorter");
       out = out.subspan(static_cast<std::size_t>(n));
       at += n;
     }
@@ -70,13 +73,17 @@ std::string read_footer(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::string footer(kFooter, '\0');
   in.seekg(static_cast<std::streamoff>(size - kFooter));
-  if (!in.read(footer.data(), static_cast<std::streamsize>(footer.size())) || !footer.starts_with(kMagic)) return "";
+  if (!in.read(footer.data(), static_cast<std::streamsize>(footer.size())) ||
+      !footer.starts_with(kMagic))
+    return "";
   return footer.substr(kMagic.size(), footer.find('\0') - kMagic.size());
 }
 
 bool is_as_written(const fs::path& path, const CachedTokens& cached) {
   const std::int64_t count = cached.parts.training + cached.parts.validation;
-  if (static_cast<std::int64_t>(fs::file_size(path)) != count * cached.width + static_cast<std::int64_t>(kFooter)) return false;
+  if (static_cast<std::int64_t>(fs::file_size(path)) !=
+      count * cached.width + static_cast<std::int64_t>(kFooter))
+    return false;
   const FileSource source(path, cached.width);
   Fingerprint fingerprint;
   std::vector<std::int32_t> ids;
@@ -94,9 +101,10 @@ std::optional<CachedTokens> read_token_cache(const fs::path& path) {
   const Json json = Json::parse(read_footer(path), nullptr, false);
   try {
     CachedTokens cached{.origin = json.at("origin"), .width = json.at("width").get<int>()};
-    cached.parts = {json.at("training"), json.at("validation"), json.at("training_bytes"), json.at("validation_bytes"),
-                    json.at("fingerprint")};
-    const bool plausible = (cached.width == 2 || cached.width == 4) && cached.parts.training >= 0 && cached.parts.validation >= 0;
+    cached.parts = {json.at("training"), json.at("validation"), json.at("training_bytes"),
+                    json.at("validation_bytes"), json.at("fingerprint")};
+    const bool plausible = (cached.width == 2 || cached.width == 4) && cached.parts.training >= 0 &&
+                           cached.parts.validation >= 0;
     if (plausible && is_as_written(path, cached)) return cached;
   } catch (const Json::exception&) {
   }
@@ -107,7 +115,8 @@ std::shared_ptr<const Tokens::Source> open_token_cache(const fs::path& path, int
   return std::make_shared<FileSource>(path, width);
 }
 
-TokenCacheWriter::TokenCacheWriter(const fs::path& path, std::int64_t vocab) : file_(path), width_(vocab <= 65536 ? 2 : 4) {}
+TokenCacheWriter::TokenCacheWriter(const fs::path& path, std::int64_t vocab)
+    : file_(path), width_(vocab <= 65536 ? 2 : 4) {}
 
 void TokenCacheWriter::add(std::span<const std::int32_t> ids) {
   if (width_ == 4) {
@@ -126,8 +135,10 @@ void TokenCacheWriter::finish(const CachedTokens& cached) {
                   {"training_bytes", cached.parts.training_bytes},
                   {"validation_bytes", cached.parts.validation_bytes},
                   {"fingerprint", cached.parts.fingerprint}};
-  std::string footer = std::string(kMagic) + json.dump(-1, ' ', true, Json::error_handler_t::replace);
-  if (footer.size() >= kFooter) internal_error("the footer of a token cache has {} bytes", footer.size());
+  std::string footer =
+      std::string(kMagic) + json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  if (footer.size() >= kFooter)
+    internal_error("the footer of a token cache has {} bytes", footer.size());
   footer.resize(kFooter, '\0');
   file_.write(std::as_bytes(std::span(footer)));
   file_.commit();

@@ -1,4 +1,5 @@
-// Tokens on the disk: the ids of a text, and behind them a footer that says which text, tokenizer and cut they are of.
+// Tokens on the disk: the ids of a text, and behind them a footer that says which text, tokenizer
+// and cut they are of.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,8 @@ class Fingerprint {
 
 // Nothing if there is no cache, or one that is not whole and as it was written.
 std::optional<CachedTokens> read_token_cache(const std::filesystem::path& path);
-std::shared_ptr<const Tokens::Source> open_token_cache(const std::filesystem::path& path, int width);
+std::shared_ptr<const Tokens::Source> open_token_cache(const std::filesystem::path& path,
+                                                       int width);
 
 // Written in order, some ids at a time; there only once it is finished.
 class TokenCacheWriter {

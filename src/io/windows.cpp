@@ -1,5 +1,5 @@
-// Batches of windows: which part of the text comes when. Nothing is remembered between batches: the place of a window
-// follows from the seed and its number.
+// Batches of windows: which part of the text comes when. Nothing is remembered between batches: the
+// place of a window follows from the seed and its number.
 #include <algorithm>
 #include <bit>
 
@@ -13,12 +13,15 @@ namespace {
 
 enum class DrawFor : std::uint32_t { offset = 11, order };
 
-// One of the orders of 0 .. n-1, by seed and round: a Feistel network over the next power of four, walked until the
-// number is below n.
+// One of the orders of 0 .. n-1, by seed and round: a Feistel network over the next power of four,
+// walked until the number is below n.
 class Order {
  public:
   Order(std::int64_t n, std::uint32_t seed, std::int64_t round)
-      : n_(n), seed_(seed), round_(round), half_((std::bit_width(static_cast<std::uint64_t>(n - 1)) + 1) / 2) {}
+      : n_(n),
+        seed_(seed),
+        round_(round),
+        half_((std::bit_width(static_cast<std::uint64_t>(n - 1)) + 1) / 2) {}
 
   std::int64_t at(std::int64_t i) const {
     auto x = static_cast<std::uint64_t>(i);
@@ -33,7 +36,8 @@ class Order {
     std::uint64_t left = x >> half_, right = x & mask;
     for (std::uint32_t i = 0; i < 4; ++i) {
       // The round's number and the half share the counter; the key says what the draw is for.
-      const auto word = threefry(seed_, static_cast<std::uint32_t>(DrawFor::order) << 8 | i, static_cast<std::uint32_t>(round_),
+      const auto word = threefry(seed_, static_cast<std::uint32_t>(DrawFor::order) << 8 | i,
+                                 static_cast<std::uint32_t>(round_),
                                  static_cast<std::uint32_t>(right ^ right >> 32))[0];
       const std::uint64_t next = left ^ (word & mask);
       left = right, right = next;
@@ -52,8 +56,10 @@ class Order {
 std::int64_t windows_per_round(const Tokens& tokens, std::int64_t length) {
   if (length < 1) user_error("windows: the length must be at least 1: {}", length);
   if (tokens.size() < length + 1)
-    user_error("windows: the text has {} tokens, a window of {} and the token after it need {}\n  hint: a shorter context",
-               tokens.size(), length, length + 1);
+    user_error(
+        "windows: the text has {} tokens, a window of {} and the token after it need {}\n  hint: a "
+        "shorter context",
+        tokens.size(), length, length + 1);
   // A window less than would fit leaves room to cut elsewhere in each round.
   return std::max<std::int64_t>(1, (tokens.size() - length) / length);
 }
@@ -69,9 +75,11 @@ WindowBatch windows(const Tokens& tokens, const WindowOptions& options, std::int
   std::vector<std::int32_t> window(static_cast<std::size_t>(T) + 1);
   for (std::int64_t b = 0; b < options.batch; ++b) {
     const std::int64_t round = (position + b) / n;
-    const std::uint64_t word = threefry(options.seed, static_cast<std::uint32_t>(DrawFor::offset) << 8,
-                                        static_cast<std::uint32_t>(round), 0)[0];
-    const auto offset = static_cast<std::int64_t>(word * static_cast<std::uint64_t>(slack + 1) >> 32);
+    const std::uint64_t word =
+        threefry(options.seed, static_cast<std::uint32_t>(DrawFor::offset) << 8,
+                 static_cast<std::uint32_t>(round), 0)[0];
+    const auto offset =
+        static_cast<std::int64_t>(word * static_cast<std::uint64_t>(slack + 1) >> 32);
     tokens.read(offset + Order(n, options.seed, round).at((position + b) % n) * T, window);
     batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
     batch.targets.insert(batch.targets.end(), window.begin() + 1, window.end());

@@ -20,9 +20,13 @@ struct Generator::Own {
   std::vector<std::int32_t> heard;
 
   Own(std::shared_ptr<detail::TextProgram> p, Tokenizer t)
-      : program(std::move(p)), tokenizer(std::move(t)), state(program->state()), memory(zero_state(state)) {
+      : program(std::move(p)),
+        tokenizer(std::move(t)),
+        state(program->state()),
+        memory(zero_state(state)) {
     if (tokenizer.vocab_size() > program->config().vocab)
-      user_error("Generator: the tokenizer has {} tokens, the model {}", tokenizer.vocab_size(), program->config().vocab);
+      user_error("Generator: the tokenizer has {} tokens, the model {}", tokenizer.vocab_size(),
+                 program->config().vocab);
   }
 
   void start() { memory = zero_state(state), in_cache = 0; }
@@ -30,7 +34,8 @@ struct Generator::Own {
   std::vector<float> hear(std::int32_t id) {
     const std::vector<std::int32_t> now{id};
     const Result result = program->next().run(feed_state(memory, {{"tokens", now}}));
-    const std::span<const float> said = result["logits"].floats().first(static_cast<std::size_t>(tokenizer.vocab_size()));
+    const std::span<const float> said =
+        result["logits"].floats().first(static_cast<std::size_t>(tokenizer.vocab_size()));
     std::vector<float> logits(said.begin(), said.end());
     memory = state_after(result, state);
     ++in_cache;
@@ -40,13 +45,17 @@ struct Generator::Own {
 
 namespace {
 
-std::shared_ptr<detail::TextProgram> load(const Checkpoint& checkpoint, const GeneratorOptions& options) {
-  if (checkpoint.config.empty()) user_error("Generator: the checkpoint does not say which model it is: its config is missing");
+std::shared_ptr<detail::TextProgram> load(const Checkpoint& checkpoint,
+                                          const GeneratorOptions& options) {
+  if (checkpoint.config.empty())
+    user_error("Generator: the checkpoint does not say which model it is: its config is missing");
   if (checkpoint.tokenizer.empty()) user_error("Generator: the checkpoint has no tokenizer");
-  if (options.capacity < 0) user_error("Generator: the capacity must not be negative: {}", options.capacity);
+  if (options.capacity < 0)
+    user_error("Generator: the capacity must not be negative: {}", options.capacity);
   const TextModelConfig config = TextModelConfig::from_json(checkpoint.config);
-  auto program = detail::text_generation(config, options.capacity,
-                                         {.device = options.device, .threads = options.threads, .without = options.without});
+  auto program = detail::text_generation(
+      config, options.capacity,
+      {.device = options.device, .threads = options.threads, .without = options.without});
   program->next().upload(checkpoint.parameters);
   return program;
 }
@@ -73,13 +82,15 @@ int Generator::threads() const { return own_->program->next().threads(); }
 std::vector<float> Generator::listen(std::span<const std::int32_t> ids) {
   if (ids.empty()) user_error("Generator: there is nothing to listen to");
   for (const std::int32_t id : ids)
-    if (id < 0 || id >= config().vocab) user_error("Generator: token {} of {} tokens", id, config().vocab);
+    if (id < 0 || id >= config().vocab)
+      user_error("Generator: token {} of {} tokens", id, config().vocab);
   const std::int64_t capacity = own_->program->capacity();
   std::vector<float> logits;
   for (const std::int32_t id : ids) {
     if (capacity > 0 && own_->in_cache == capacity) {
       const auto keep = static_cast<std::size_t>(capacity / 2);
-      const std::vector<std::int32_t> again(own_->heard.end() - static_cast<std::ptrdiff_t>(keep), own_->heard.end());
+      const std::vector<std::int32_t> again(own_->heard.end() - static_cast<std::ptrdiff_t>(keep),
+                                            own_->heard.end());
       own_->start();
       for (const std::int32_t old : again) own_->hear(old);
     }
@@ -103,14 +114,15 @@ void Generator::remember(const NamedArrays& memory, std::span<const std::int32_t
     const auto found = memory.find(spec.name);
     if (found == memory.end()) user_error("Generator: the memory lacks '{}'", spec.name);
     if (found->second.dtype() != spec.dtype || found->second.shape() != spec.shape)
-      user_error("Generator: '{}' is {}{}, the memory has {}{}", spec.name, name(spec.dtype), spec.shape.text(),
-                 name(found->second.dtype()), found->second.shape().text());
+      user_error("Generator: '{}' is {}{}, the memory has {}{}", spec.name, name(spec.dtype),
+                 spec.shape.text(), name(found->second.dtype()), found->second.shape().text());
   }
   std::int64_t held = 0;
   if (const std::int64_t capacity = own_->program->capacity(); capacity > 0) {
     held = memory.at("position").ints()[0];
     if (held < 0 || held > capacity || held > static_cast<std::int64_t>(heard.size()))
-      user_error("Generator: the memory holds {} positions of {}, {} tokens were heard", held, capacity, heard.size());
+      user_error("Generator: the memory holds {} positions of {}, {} tokens were heard", held,
+                 capacity, heard.size());
   }
   own_->memory = memory;
   own_->in_cache = held;
@@ -119,7 +131,8 @@ void Generator::remember(const NamedArrays& memory, std::span<const std::int32_t
 
 namespace {
 
-// Text on its way out: whole characters, and nothing that may turn out to be the beginning of a stop text.
+// Text on its way out: whole characters, and nothing that may turn out to be the beginning of a
+// stop text.
 class Outlet {
  public:
   Outlet(const std::vector<std::string>& stop, const std::function<bool(std::string_view)>& on_text)
@@ -149,7 +162,9 @@ class Outlet {
     std::size_t longest = 0;
     for (const std::string& text : stop_)
       for (std::size_t n = std::min(text.size() - 1, pending_.size()); n > longest; --n)
-        if (std::string_view(pending_).substr(pending_.size() - n) == std::string_view(text).substr(0, n)) longest = n;
+        if (std::string_view(pending_).substr(pending_.size() - n) ==
+            std::string_view(text).substr(0, n))
+          longest = n;
     return longest;
   }
 

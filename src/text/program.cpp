@@ -29,15 +29,19 @@ class ModelProgram : public TextProgram {
  public:
   ModelProgram(const TextModelConfig& config, M model, std::int64_t batch, TrainingOptions options)
       : TextProgram(config), batch_(batch), capacity_(attends(model) ? config.context : 0) {
-    options.inputs = {{"tokens", {batch, config.context}, i32}, {"targets", {batch, config.context}, i32}};
+    options.inputs = {{"tokens", {batch, config.context}, i32},
+                      {"targets", {batch, config.context}, i32}};
     state_ = model.state(1, capacity_);
-    root_.template emplace<Training<M>>(compile(std::move(model), options, [](const M& m, const Inputs& in) {
-      return cross_entropy(m(in["tokens"]), in["targets"]);
-    }));
+    root_.template emplace<Training<M>>(
+        compile(std::move(model), options, [](const M& m, const Inputs& in) {
+          return cross_entropy(m(in["tokens"]), in["targets"]);
+        }));
   }
 
-  ModelProgram(const TextModelConfig& config, M model, std::int64_t capacity, ForwardOptions options)
-      : TextProgram(config), capacity_(attends(model) ? (capacity > 0 ? capacity : config.context) : 0) {
+  ModelProgram(const TextModelConfig& config, M model, std::int64_t capacity,
+               ForwardOptions options)
+      : TextProgram(config),
+        capacity_(attends(model) ? (capacity > 0 ? capacity : config.context) : 0) {
     state_ = model.state(1, capacity_);
     options.inputs = with_state(state_, {{"tokens", {1, 1}, i32}});
     root_.template emplace<Forward<M>>(compile_forward(std::move(model), options, listen));
@@ -60,7 +64,8 @@ class ModelProgram : public TextProgram {
   ForwardHandle& next() override {
     if (auto* own = std::get_if<Forward<M>>(&root_)) return *own;
     if (!next_)
-      next_ = std::get<Training<M>>(root_).attach({.inputs = with_state(state_, {{"tokens", {1, 1}, i32}})}, listen);
+      next_ = std::get<Training<M>>(root_).attach(
+          {.inputs = with_state(state_, {{"tokens", {1, 1}, i32}})}, listen);
     return *next_;
   }
 
@@ -78,15 +83,19 @@ class ModelProgram : public TextProgram {
 
 }  // namespace
 
-std::shared_ptr<TextProgram> text_training(const TextModelConfig& config, std::int64_t batch, TrainingOptions options) {
+std::shared_ptr<TextProgram> text_training(const TextModelConfig& config, std::int64_t batch,
+                                           TrainingOptions options) {
   return text::with_model(config, [&](auto model) -> std::shared_ptr<TextProgram> {
-    return std::make_shared<ModelProgram<decltype(model)>>(config, std::move(model), batch, std::move(options));
+    return std::make_shared<ModelProgram<decltype(model)>>(config, std::move(model), batch,
+                                                           std::move(options));
   });
 }
 
-std::shared_ptr<TextProgram> text_generation(const TextModelConfig& config, std::int64_t capacity, ForwardOptions options) {
+std::shared_ptr<TextProgram> text_generation(const TextModelConfig& config, std::int64_t capacity,
+                                             ForwardOptions options) {
   return text::with_model(config, [&](auto model) -> std::shared_ptr<TextProgram> {
-    return std::make_shared<ModelProgram<decltype(model)>>(config, std::move(model), capacity, std::move(options));
+    return std::make_shared<ModelProgram<decltype(model)>>(config, std::move(model), capacity,
+                                                           std::move(options));
   });
 }
 

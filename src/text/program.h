@@ -1,5 +1,5 @@
-// A language model of any kind as programs: a training step, the loss on held-out text, and one token at a time. The
-// kinds are different structs; behind this they are one.
+// A language model of any kind as programs: a training step, the loss on held-out text, and one
+// token at a time. The kinds are different structs; behind this they are one.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,10 @@ class TextProgram {
 };
 
 // `options.inputs` are filled in.
-std::shared_ptr<TextProgram> text_training(const TextModelConfig& config, std::int64_t batch, TrainingOptions options);
+std::shared_ptr<TextProgram> text_training(const TextModelConfig& config, std::int64_t batch,
+                                           TrainingOptions options);
 // Only next(). `capacity` 0: the context.
-std::shared_ptr<TextProgram> text_generation(const TextModelConfig& config, std::int64_t capacity, ForwardOptions options);
+std::shared_ptr<TextProgram> text_generation(const TextModelConfig& config, std::int64_t capacity,
+                                             ForwardOptions options);
 
 }  // namespace tensorgrad::detail

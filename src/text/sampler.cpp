@@ -1,5 +1,5 @@
-// Drawing a token from logits. Probabilities are computed in double; where only some are kept, candidates are sorted by
-// probability and then by id, so that equal ones have an order.
+// Drawing a token from logits. Probabilities are computed in double; where only some are kept,
+// candidates are sorted by probability and then by id, so that equal ones have an order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,8 +33,10 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options) {
   if (!(options.temperature >= 0) || std::isinf(options.temperature))
     user_error("sampling: the temperature must not be negative: {}", options.temperature);
   if (options.top_k < 0) user_error("sampling: top_k must not be negative: {}", options.top_k);
-  if (!(options.top_p > 0 && options.top_p <= 1)) user_error("sampling: top_p must be above 0 and at most 1: {}", options.top_p);
-  if (!(options.min_p >= 0 && options.min_p <= 1)) user_error("sampling: min_p must be from 0 to 1: {}", options.min_p);
+  if (!(options.top_p > 0 && options.top_p <= 1))
+    user_error("sampling: top_p must be above 0 and at most 1: {}", options.top_p);
+  if (!(options.min_p >= 0 && options.min_p <= 1))
+    user_error("sampling: min_p must be from 0 to 1: {}", options.min_p);
   if (!(options.repetition_penalty > 0) || std::isinf(options.repetition_penalty))
     user_error("sampling: the repetition penalty must be above 0: {}", options.repetition_penalty);
 }
@@ -62,15 +64,18 @@ std::int32_t Sampler::pick(std::span<const float> logits, std::span<const std::i
   std::vector<Candidate> candidates;
   candidates.reserve(scores.size());
   for (std::size_t id = 0; id < scores.size(); ++id)
-    candidates.push_back({static_cast<std::int32_t>(id), std::exp((scores[id] - *likeliest) / options_.temperature)});
+    candidates.push_back({static_cast<std::int32_t>(id),
+                          std::exp((scores[id] - *likeliest) / options_.temperature)});
   const auto before = [](const Candidate& a, const Candidate& b) {
     return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
   };
-  if (options_.top_k > 0 || options_.top_p < 1 || options_.min_p > 0) std::sort(candidates.begin(), candidates.end(), before);
+  if (options_.top_k > 0 || options_.top_p < 1 || options_.min_p > 0)
+    std::sort(candidates.begin(), candidates.end(), before);
   if (options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < candidates.size())
     candidates.resize(static_cast<std::size_t>(options_.top_k));
   const auto total = [&] {
-    return std::accumulate(candidates.begin(), candidates.end(), 0.0, [](double sum, const Candidate& c) { return sum + c.weight; });
+    return std::accumulate(candidates.begin(), candidates.end(), 0.0,
+                           [](double sum, const Candidate& c) { return sum + c.weight; });
   };
   if (options_.top_p < 1) {
     // The fewest that reach it together.

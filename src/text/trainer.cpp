@@ -1,4 +1,5 @@
-// The training loop's parts: a batch, a step, a look at held-out text, everything into a checkpoint and back.
+// The training loop's parts: a batch, a step, a look at held-out text, everything into a checkpoint
+// and back.
 #include "tensorgrad/trainer.h"
 
 #include <algorithm>
@@ -18,25 +19,31 @@ namespace {
 constexpr const char* kData = "data";
 constexpr const char* kOptions = "options";
 
-// All that the numbers of a step depend on; not how many steps there are to be, which people change.
+// All that the numbers of a step depend on; not how many steps there are to be, which people
+// change.
 std::string text_of(const TrainerOptions& options) {
-  return fmt::format("batch {} accumulate {} lr {} last_lr_share {} weight_decay {} clip_grad_norm {}", options.batch,
-                     options.accumulate, options.lr, options.last_lr_share, options.weight_decay, options.clip_grad_norm);
+  return fmt::format(
+      "batch {} accumulate {} lr {} last_lr_share {} weight_decay {} clip_grad_norm {}",
+      options.batch, options.accumulate, options.lr, options.last_lr_share, options.weight_decay,
+      options.clip_grad_norm);
 }
 
 Schedule rise_and_fall(const TrainerOptions& options) {
   const std::int64_t rise = std::clamp<std::int64_t>(options.steps / 20, 1, 200);
-  return warmup(rise, cosine(options.lr, options.lr * options.last_lr_share, std::max<std::int64_t>(options.steps - rise, 1)));
+  return warmup(rise, cosine(options.lr, options.lr * options.last_lr_share,
+                             std::max<std::int64_t>(options.steps - rise, 1)));
 }
 
 TrainingOptions training_options(const TrainerOptions& options) {
-  return {.optimizer = AdamW{.lr = rise_and_fall(options), .beta2 = 0.95f, .weight_decay = options.weight_decay},
-          .clip_grad_norm = options.clip_grad_norm,
-          .accumulate = options.accumulate,
-          .seed = options.seed,
-          .device = options.device,
-          .threads = options.threads,
-          .without = options.without};
+  return {
+      .optimizer =
+          AdamW{.lr = rise_and_fall(options), .beta2 = 0.95f, .weight_decay = options.weight_decay},
+      .clip_grad_norm = options.clip_grad_norm,
+      .accumulate = options.accumulate,
+      .seed = options.seed,
+      .device = options.device,
+      .threads = options.threads,
+      .without = options.without};
 }
 
 TextModelConfig with_vocab(TextModelConfig config, const Tokenizer& tokenizer) {
@@ -47,8 +54,10 @@ TextModelConfig with_vocab(TextModelConfig config, const Tokenizer& tokenizer) {
 void check(const TrainerOptions& options) {
   if (options.batch < 1) user_error("Trainer: the batch must be at least 1: {}", options.batch);
   if (options.steps < 1) user_error("Trainer: steps must be at least 1: {}", options.steps);
-  if (options.accumulate < 1) user_error("Trainer: accumulate must be at least 1: {}", options.accumulate);
-  if (!(options.clip_grad_norm > 0)) user_error("Trainer: clip_grad_norm must be above 0: {}", options.clip_grad_norm);
+  if (options.accumulate < 1)
+    user_error("Trainer: accumulate must be at least 1: {}", options.accumulate);
+  if (!(options.clip_grad_norm > 0))
+    user_error("Trainer: clip_grad_norm must be above 0: {}", options.clip_grad_norm);
 }
 
 }  // namespace
@@ -59,22 +68,27 @@ struct Trainer::Own {
   TrainerOptions options;
   std::shared_ptr<detail::TextProgram> program;
   std::optional<Generator> generator;
-  std::vector<Result> last;   // of the last step, one for each time that gradients were added up
+  std::vector<Result> last;  // of the last step, one for each time that gradients were added up
   double last_lr = 0;
 
   Own(TextModelConfig config, Tokenizer t, TextData d, const TrainerOptions& o)
       : tokenizer(std::move(t)), data(std::move(d)), options(o) {
     check(options);
     windows_per_round(data.training(), config.context);  // before anything is compiled
-    program = detail::text_training(with_vocab(std::move(config), tokenizer), options.batch, training_options(options));
+    program = detail::text_training(with_vocab(std::move(config), tokenizer), options.batch,
+                                    training_options(options));
   }
 
   std::int64_t steps() const { return program->training().steps() / options.accumulate; }
-  std::int64_t position() const { return program->training().steps() * options.batch; }  // windows seen
+  std::int64_t position() const {
+    return program->training().steps() * options.batch;
+  }  // windows seen
 };
 
-Trainer::Trainer(TextModelConfig config, Tokenizer tokenizer, TextData data, const TrainerOptions& options)
-    : own_(std::make_unique<Own>(std::move(config), std::move(tokenizer), std::move(data), options)) {}
+Trainer::Trainer(TextModelConfig config, Tokenizer tokenizer, TextData data,
+                 const TrainerOptions& options)
+    : own_(std::make_unique<Own>(std::move(config), std::move(tokenizer), std::move(data),
+                                 options)) {}
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
@@ -91,7 +105,8 @@ std::int64_t Trainer::step() {
   for (int i = 0; i < own_->options.accumulate; ++i) {
     const WindowBatch batch = windows(
         own_->data.training(),
-        {.batch = own_->options.batch, .length = config().context, .seed = own_->options.seed}, own_->position());
+        {.batch = own_->options.batch, .length = config().context, .seed = own_->options.seed},
+        own_->position());
     own_->last.push_back(training.step({{"tokens", batch.tokens}, {"targets", batch.targets}}));
   }
   return own_->steps();
@@ -131,7 +146,8 @@ Validation Trainer::validate(std::int64_t tokens) {
     sum += static_cast<double>(result.output().floats()[0]) * static_cast<double>(count);
   }
   const double loss = sum / static_cast<double>(wanted);
-  const double bytes_per_token = static_cast<double>(own_->data.validation_bytes()) / static_cast<double>(held_out.size());
+  const double bytes_per_token =
+      static_cast<double>(own_->data.validation_bytes()) / static_cast<double>(held_out.size());
   return {loss, std::exp(loss), loss / std::log(2.0) / bytes_per_token};
 }
 
@@ -142,8 +158,12 @@ Generator& Trainer::generator() {
 
 Checkpoint Trainer::checkpoint() const {
   TrainingHandle& training = own_->program->training();
-  Checkpoint made{.parameters = training.download(), .optimizer = training.optimizer_state(), .step = own_->steps(),
-                  .seed = own_->options.seed, .position = own_->position(), .tokenizer = own_->tokenizer.to_json(),
+  Checkpoint made{.parameters = training.download(),
+                  .optimizer = training.optimizer_state(),
+                  .step = own_->steps(),
+                  .seed = own_->options.seed,
+                  .position = own_->position(),
+                  .tokenizer = own_->tokenizer.to_json(),
                   .config = config().to_json()};
   made.more[kData] = own_->data.fingerprint();
   made.more[kOptions] = text_of(own_->options);
@@ -152,14 +172,18 @@ Checkpoint Trainer::checkpoint() const {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   if (checkpoint.config != config().to_json())
-    user_error("Trainer: the checkpoint is of another model: {}, not {}", checkpoint.config, config().to_json());
-  if (checkpoint.tokenizer != own_->tokenizer.to_json()) user_error("Trainer: the checkpoint has another tokenizer");
+    user_error("Trainer: the checkpoint is of another model: {}, not {}", checkpoint.config,
+               config().to_json());
+  if (checkpoint.tokenizer != own_->tokenizer.to_json())
+    user_error("Trainer: the checkpoint has another tokenizer");
   if (checkpoint.seed != own_->options.seed)
-    user_error("Trainer: the checkpoint was trained with seed {}, not {}", checkpoint.seed, own_->options.seed);
+    user_error("Trainer: the checkpoint was trained with seed {}, not {}", checkpoint.seed,
+               own_->options.seed);
   const auto data = checkpoint.more.find(kData);
   if (data == checkpoint.more.end() || data->second != own_->data.fingerprint())
     user_error("Trainer: the checkpoint was trained on another text, or on another part of it");
-  if (checkpoint.optimizer.empty()) user_error("Trainer: the checkpoint has no optimizer state to go on with");
+  if (checkpoint.optimizer.empty())
+    user_error("Trainer: the checkpoint has no optimizer state to go on with");
   const auto options = checkpoint.more.find(kOptions);
   if (options == checkpoint.more.end() || options->second != text_of(own_->options))
     user_error("Trainer: the checkpoint was trained with other options: {}, not {}",

@@ -1,5 +1,5 @@
-// Text as training data: where it is cut, which windows come when, and that a file of any size gives what the text in
-// memory gives.
+// Text as training data: where it is cut, which windows come when, and that a file of any size
+// gives what the text in memory gives.
 #include "tensorgrad/dataset.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,8 @@ TEST(Windows, EveryWindowComesOnceInARound) {
 
 TEST(Windows, ABatchIsItsWindowsOneByOne) {
   const Tokens tokens = counting(500);
-  const WindowBatch batch = windows(tokens, {.batch = 40, .length = 16, .seed = 3}, 11);  // reaches into the second round
+  const WindowBatch batch =
+      windows(tokens, {.batch = 40, .length = 16, .seed = 3}, 11);  // reaches into the second round
   for (std::int64_t b = 0; b < 40; ++b) {
     const WindowBatch one = windows(tokens, {.batch = 1, .length = 16, .seed = 3}, 11 + b);
     EXPECT_TRUE(std::equal(one.tokens.begin(), one.tokens.end(), batch.tokens.begin() + b * 16));
@@ -86,10 +87,14 @@ TEST(Windows, ShortTexts) {
     for (std::int64_t i = 0; i < 20; ++i)
       EXPECT_LT(windows(counting(count), {.batch = 1, .length = 8}, i).targets.back(), count);
   EXPECT_EQ(error_of([] { windows(counting(8), {.batch = 1, .length = 8}, 0); }),
-            "windows: the text has 8 tokens, a window of 8 and the token after it need 9\n  hint: a shorter context");
-  EXPECT_EQ(error_of([] { windows(counting(9), {.batch = 0, .length = 8}, 0); }), "windows: the batch must be at least 1: 0");
-  EXPECT_EQ(error_of([] { windows(counting(9), {.batch = 1, .length = 0}, 0); }), "windows: the length must be at least 1: 0");
-  EXPECT_EQ(error_of([] { windows(counting(9), {.batch = 1, .length = 8}, -1); }), "windows: the position must not be negative: -1");
+            "windows: the text has 8 tokens, a window of 8 and the token after it need 9\n  hint: "
+            "a shorter context");
+  EXPECT_EQ(error_of([] { windows(counting(9), {.batch = 0, .length = 8}, 0); }),
+            "windows: the batch must be at least 1: 0");
+  EXPECT_EQ(error_of([] { windows(counting(9), {.batch = 1, .length = 0}, 0); }),
+            "windows: the length must be at least 1: 0");
+  EXPECT_EQ(error_of([] { windows(counting(9), {.batch = 1, .length = 8}, -1); }),
+            "windows: the position must not be negative: -1");
   std::vector<std::int32_t> out(3);
   EXPECT_EQ(error_of([&] { counting(9).read(7, out); }), "Tokens: read from 7 to 10: there are 9");
 }
@@ -124,7 +129,9 @@ TEST(TextData, ValidationDoesNotLeak) {
   const TextData data = TextData::of(text, Tokenizer::bytes(), {.validation = 0.1});
   for (std::int64_t i = 0; i < 500; ++i) {
     const WindowBatch batch = windows(data.training(), {.batch = 1, .length = 17}, i);
-    EXPECT_EQ(std::count(batch.tokens.begin(), batch.tokens.end(), 'b') + std::count(batch.targets.begin(), batch.targets.end(), 'b'), 0);
+    EXPECT_EQ(std::count(batch.tokens.begin(), batch.tokens.end(), 'b') +
+                  std::count(batch.targets.begin(), batch.targets.end(), 'b'),
+              0);
   }
   EXPECT_EQ(data.validation().size(), 100);
 }
@@ -132,18 +139,21 @@ TEST(TextData, ValidationDoesNotLeak) {
 // Larger than what is encoded at a time, with characters of several bytes across the seams.
 TEST_F(DatasetFile, GivesWhatTheTextGives) {
   std::mt19937 random(5);
-  const std::vector<std::string> parts = {"word", " ", "\n", "  ", "ß", "字", "😀", "don't", " 1234", "!?"};
+  const std::vector<std::string> parts = {"word", " ", "\n",    "  ",    "ß",
+                                          "字",   "😀", "don't", " 1234", "!?"};
   std::string text;
   while (text.size() < (std::size_t{5} << 20) / 2) text += parts[random() % parts.size()];
   const fs::path path = write(text);
   Tokenizer::Training training;
   training.add(std::string_view(text).substr(0, 20000));
-  for (const Tokenizer& tokenizer : {Tokenizer::bytes(), Tokenizer::characters(text), training.finish(300)}) {
+  for (const Tokenizer& tokenizer :
+       {Tokenizer::bytes(), Tokenizer::characters(text), training.finish(300)}) {
     SCOPED_TRACE(tokenizer.kind());
     const TextData memory = TextData::of(text, tokenizer), file = TextData::read(path, tokenizer);
     const TextData cached = TextData::read(path, tokenizer, {.cache = folder / "tokens.bin"});
     const std::vector<std::int32_t> ids = all_of(memory.training());
-    EXPECT_EQ(ids, tokenizer.encode(std::string_view(text).substr(0, static_cast<std::size_t>(memory.training_bytes()))));
+    EXPECT_EQ(ids, tokenizer.encode(std::string_view(text).substr(
+                       0, static_cast<std::size_t>(memory.training_bytes()))));
     EXPECT_TRUE(ids == all_of(file.training()) && ids == all_of(cached.training()));
     EXPECT_TRUE(all_of(memory.validation()) == all_of(cached.validation()));
     EXPECT_EQ(memory.fingerprint(), file.fingerprint());
@@ -154,7 +164,9 @@ TEST_F(DatasetFile, GivesWhatTheTextGives) {
 
 TEST_F(DatasetFile, ACacheServesItsTextAlone) {
   const fs::path path = write("one two three four five\n"), cache = folder / "tokens.bin";
-  const auto read = [&](double validation) { return TextData::read(path, Tokenizer::bytes(), {.validation = validation, .cache = cache}); };
+  const auto read = [&](double validation) {
+    return TextData::read(path, Tokenizer::bytes(), {.validation = validation, .cache = cache});
+  };
   const std::string first = read(0.1).fingerprint();
   const auto made = fs::last_write_time(cache);
   EXPECT_EQ(read(0.1).fingerprint(), first);
@@ -182,10 +194,20 @@ TEST_F(DatasetFile, HasToBeWhatWasAskedFor) {
   const TextData data = TextData::read(path, Tokenizer::bytes(), {.cache = cache});
   write("another text altogether\n");
   // The cache serves; without it the text is another one.
-  EXPECT_EQ(TextData::read(path, Tokenizer::bytes(), {.cache = cache, .fingerprint = data.fingerprint()}).fingerprint(), data.fingerprint());
+  EXPECT_EQ(
+      TextData::read(path, Tokenizer::bytes(), {.cache = cache, .fingerprint = data.fingerprint()})
+          .fingerprint(),
+      data.fingerprint());
   const std::string wrong = ": not the text that was trained on, or cut or encoded in another way";
-  EXPECT_EQ(error_of([&] { TextData::read(path, Tokenizer::bytes(), {.fingerprint = data.fingerprint()}); }), path.string() + wrong);
-  EXPECT_EQ(error_of([&] { TextData::read(path, Tokenizer::bytes(), {.cache = folder / "other", .fingerprint = data.fingerprint()}); }), path.string() + wrong);
+  EXPECT_EQ(error_of([&] {
+              TextData::read(path, Tokenizer::bytes(), {.fingerprint = data.fingerprint()});
+            }),
+            path.string() + wrong);
+  EXPECT_EQ(error_of([&] {
+              TextData::read(path, Tokenizer::bytes(),
+                             {.cache = folder / "other", .fingerprint = data.fingerprint()});
+            }),
+            path.string() + wrong);
   EXPECT_FALSE(fs::exists(folder / "other"));
 }
 
@@ -198,23 +220,31 @@ TEST(TextData, TheCutStaysNearItsPlace) {
 }
 
 TEST_F(DatasetFile, BadFiles) {
-  const auto reading = [&](const fs::path& path, double validation = 0.1, const fs::path& cache = {}) {
-    return error_of([&] { TextData::read(path, Tokenizer::bytes(), {.validation = validation, .cache = cache}); });
+  const auto reading = [&](const fs::path& path, double validation = 0.1,
+                           const fs::path& cache = {}) {
+    return error_of([&] {
+      TextData::read(path, Tokenizer::bytes(), {.validation = validation, .cache = cache});
+    });
   };
-  EXPECT_EQ(reading(folder / "none"), (folder / "none").string() + ": cannot read: No such file or directory");
+  EXPECT_EQ(reading(folder / "none"),
+            (folder / "none").string() + ": cannot read: No such file or directory");
   EXPECT_EQ(reading(folder), folder.string() + ": cannot read: Is a directory");
   EXPECT_EQ(reading(write("", "empty")), (folder / "empty").string() + ": the file is empty");
   EXPECT_EQ(reading("/dev/null"), "/dev/null: cannot read: not a plain file");
   const fs::path path = write("text\n");
   EXPECT_EQ(reading(path, 1), "TextData: validation must be at least 0 and below 1: 1");
-  EXPECT_EQ(reading(path, std::nan("")), "TextData: validation must be at least 0 and below 1: nan");
-  EXPECT_EQ(reading(path, 0.1, path / "tokens.bin"), (path / "tokens.bin").string() + ": cannot write: Not a directory");
+  EXPECT_EQ(reading(path, std::nan("")),
+            "TextData: validation must be at least 0 and below 1: nan");
+  EXPECT_EQ(reading(path, 0.1, path / "tokens.bin"),
+            (path / "tokens.bin").string() + ": cannot write: Not a directory");
   EXPECT_EQ(error_of([] { TextData::of("", Tokenizer::bytes()); }), "TextData: the text is empty");
 }
 
 TEST(TextData, UnigramLoss) {
-  // Three of id 0 and one of id 1 were seen; one more of each of the three makes shares 4/7, 2/7 and 1/7.
-  const Tokens from(std::vector<std::int32_t>{0, 0, 0, 1}), of(std::vector<std::int32_t>{0, 1, 2, 0});
+  // Three of id 0 and one of id 1 were seen; one more of each of the three makes shares 4/7, 2/7
+  // and 1/7.
+  const Tokens from(std::vector<std::int32_t>{0, 0, 0, 1}),
+      of(std::vector<std::int32_t>{0, 1, 2, 0});
   const double wanted = -(2 * std::log(4 / 7.0) + std::log(2 / 7.0) + std::log(1 / 7.0)) / 4;
   EXPECT_NEAR(unigram_loss(from, of, 3), wanted, 1e-12);
 }

@@ -15,7 +15,8 @@ inline std::string small_text() {
 }
 
 inline TextModelConfig small_config(const std::string& kind) {
-  TextModelConfig config{.kind = kind, .dim = 16, .context = 12, .layers = 2, .heads = 2, .state = 4, .head_size = 16};
+  TextModelConfig config{
+      .kind = kind, .dim = 16, .context = 12, .layers = 2, .heads = 2, .state = 4, .head_size = 16};
   if (kind == "hybrid") config.schedule = "mamba attention";
   return config;
 }
@@ -23,7 +24,8 @@ inline TextModelConfig small_config(const std::string& kind) {
 inline Trainer small_trainer(const std::string& kind, TrainerOptions options) {
   options.device = "cpu";
   if (options.batch == TrainerOptions{}.batch) options.batch = 2;
-  return Trainer(small_config(kind), Tokenizer::bytes(), TextData::of(small_text(), Tokenizer::bytes()), options);
+  return Trainer(small_config(kind), Tokenizer::bytes(),
+                 TextData::of(small_text(), Tokenizer::bytes()), options);
 }
 
 }  // namespace tensorgrad

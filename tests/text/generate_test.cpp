@@ -1,4 +1,5 @@
-// Generation: it goes on from where it is, gives out whole characters, stops where it is told, and remembers.
+// Generation: it goes on from where it is, gives out whole characters, stops where it is told, and
+// remembers.
 #include "tensorgrad/generate.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,8 @@ TEST_P(GenerateKind, IsTheSameAgainAndGoesOn) {
   EXPECT_EQ(generate(model, "the ", {.tokens = 30, .seed = 3}), once);
   model.forget();
   EXPECT_NE(generate(model, "the ", {.tokens = 30, .seed = 4}), once);
-  // The likeliest ones, in one go and in two: the second begins with the last token of the first, which it has heard.
+  // The likeliest ones, in one go and in two: the second begins with the last token of the first,
+  // which it has heard.
   model.forget();
   const std::string whole = generate(model, "the ", {.tokens = 8, .temperature = 0});
   model.forget();
@@ -96,30 +98,36 @@ TEST(Generate, MambaRemembersTheSameAmount) {
 TEST(Generate, StreamsWhatItReturns) {
   Generator model = small_generator("gpt");
   std::string streamed;
-  const std::string text = generate(model, "the", {.tokens = 40, .on_text = [&](std::string_view piece) {
-                                      streamed += piece;
-                                      return true;
-                                    }});
+  const std::string text =
+      generate(model, "the", {.tokens = 40, .on_text = [&](std::string_view piece) {
+                                streamed += piece;
+                                return true;
+                              }});
   EXPECT_EQ(streamed, text);
   EXPECT_EQ(text.size(), 40u);
   model.forget();
   int pieces = 0;
-  EXPECT_EQ(generate(model, "the", {.tokens = 40, .on_text = [&](std::string_view) { return ++pieces < 5; }}).size(), 5u);
+  EXPECT_EQ(generate(model, "the",
+                     {.tokens = 40, .on_text = [&](std::string_view) { return ++pieces < 5; }})
+                .size(),
+            5u);
 }
 
 // Whatever comes is a whole number of characters, though the tokens are bytes.
 TEST(Generate, GivesOutWholeCharacters) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += "äöü€😀\n";
-  Trainer trainer({.dim = 32, .context = 16, .layers = 1, .heads = 2}, Tokenizer::bytes(), TextData::of(text, Tokenizer::bytes()),
+  Trainer trainer({.dim = 32, .context = 16, .layers = 1, .heads = 2}, Tokenizer::bytes(),
+                  TextData::of(text, Tokenizer::bytes()),
                   {.batch = 4, .steps = 80, .lr = 1e-2, .device = "cpu"});
   while (trainer.step() < 80) {
   }
   std::vector<std::string> pieces;
-  generate(trainer.generator(), "ä", {.tokens = 60, .temperature = 0, .on_text = [&](std::string_view piece) {
-             pieces.emplace_back(piece);
-             return true;
-           }});
+  generate(trainer.generator(), "ä",
+           {.tokens = 60, .temperature = 0, .on_text = [&](std::string_view piece) {
+              pieces.emplace_back(piece);
+              return true;
+            }});
   int wide = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (i + 1 < pieces.size()) {
@@ -138,15 +146,22 @@ TEST(Generate, StopsBeforeAStopText) {
   const std::string wanted = all.substr(0, all.find(stop));
   model.forget();
   std::string streamed;
-  EXPECT_EQ(generate(model, "the ", {.tokens = 60, .temperature = 0, .stop = {"never there", stop}, .on_text = [&](std::string_view piece) {
-                       streamed += piece;
-                       return true;
-                     }}),
+  EXPECT_EQ(generate(model, "the ",
+                     {.tokens = 60,
+                      .temperature = 0,
+                      .stop = {"never there", stop},
+                      .on_text =
+                          [&](std::string_view piece) {
+                            streamed += piece;
+                            return true;
+                          }}),
             wanted);
   EXPECT_EQ(streamed, wanted);
   // The beginning of a stop text at the very end is text.
   model.forget();
-  EXPECT_EQ(generate(model, "the ", {.tokens = 12, .temperature = 0, .stop = {all.substr(10, 2) + "never"}}), all.substr(0, 12));
+  EXPECT_EQ(generate(model, "the ",
+                     {.tokens = 12, .temperature = 0, .stop = {all.substr(10, 2) + "never"}}),
+            all.substr(0, 12));
 }
 
 TEST(Generate, AnEmptyPromptIsANewLine) {
@@ -168,18 +183,26 @@ TEST(Generate, ATokenizerMayBeSmallerThanTheModel) {
 
 TEST(Generate, BadCalls) {
   Generator model = small_generator("gpt");
-  EXPECT_EQ(error_of([&] { generate(model, "a", {.tokens = -1}); }), "generate: tokens must not be negative: -1");
-  EXPECT_EQ(error_of([&] { generate(model, "a", {.stop = {""}}); }), "generate: an empty stop text would stop at once");
+  EXPECT_EQ(error_of([&] { generate(model, "a", {.tokens = -1}); }),
+            "generate: tokens must not be negative: -1");
+  EXPECT_EQ(error_of([&] { generate(model, "a", {.stop = {""}}); }),
+            "generate: an empty stop text would stop at once");
   EXPECT_EQ(error_of([&] { model.listen({}); }), "Generator: there is nothing to listen to");
-  EXPECT_EQ(error_of([&] { model.listen(std::vector<std::int32_t>{3, 256}); }), "Generator: token 256 of 256 tokens");
+  EXPECT_EQ(error_of([&] {
+              model.listen(std::vector<std::int32_t>{3, 256});
+            }),
+            "Generator: token 256 of 256 tokens");
   EXPECT_TRUE(model.heard().empty());
-  const auto loading = [](const std::function<void(Checkpoint&)>& change, std::int64_t capacity = 0) {
+  const auto loading = [](const std::function<void(Checkpoint&)>& change,
+                          std::int64_t capacity = 0) {
     Checkpoint changed = trained("gpt");
     change(changed);
     return error_of([&] { Generator(changed, {.device = "cpu", .capacity = capacity}); });
   };
-  EXPECT_EQ(loading([](Checkpoint& c) { c.config = ""; }), "Generator: the checkpoint does not say which model it is: its config is missing");
-  EXPECT_EQ(loading([](Checkpoint& c) { c.tokenizer = ""; }), "Generator: the checkpoint has no tokenizer");
+  EXPECT_EQ(loading([](Checkpoint& c) { c.config = ""; }),
+            "Generator: the checkpoint does not say which model it is: its config is missing");
+  EXPECT_EQ(loading([](Checkpoint& c) { c.tokenizer = ""; }),
+            "Generator: the checkpoint has no tokenizer");
   EXPECT_EQ(loading([](Checkpoint&) {}, -1), "Generator: the capacity must not be negative: -1");
   std::string many;  // characters of two bytes
   for (char first = '\xc3'; first < '\xc9'; ++first)
@@ -191,10 +214,14 @@ TEST(Generate, BadCalls) {
     change(memory);
     return error_of([&] { model.remember(memory, std::vector<std::int32_t>(heard)); });
   };
-  EXPECT_EQ(remembering([](NamedArrays& m) { m.erase("position"); }, 0), "Generator: the memory lacks 'position'");
-  EXPECT_EQ(remembering([](NamedArrays& m) { m["position"] = Array({1}, std::vector<std::int32_t>{0}); }, 0),
-            "Generator: 'position' is i32[], the memory has i32[1]");
-  EXPECT_EQ(remembering([](NamedArrays& m) { m["position"] = Array({}, std::vector<std::int32_t>{5}); }, 3),
+  EXPECT_EQ(remembering([](NamedArrays& m) { m.erase("position"); }, 0),
+            "Generator: the memory lacks 'position'");
+  EXPECT_EQ(
+      remembering([](NamedArrays& m) { m["position"] = Array({1}, std::vector<std::int32_t>{0}); },
+                  0),
+      "Generator: 'position' is i32[], the memory has i32[1]");
+  EXPECT_EQ(remembering(
+                [](NamedArrays& m) { m["position"] = Array({}, std::vector<std::int32_t>{5}); }, 3),
             "Generator: the memory holds 5 positions of 12, 3 tokens were heard");
 }
 

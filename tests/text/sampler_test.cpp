@@ -1,4 +1,5 @@
-// Drawing tokens: which ones are left over by each rule, how often they come, and that nothing else decides.
+// Drawing tokens: which ones are left over by each rule, how often they come, and that nothing else
+// decides.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +16,8 @@ namespace {
 // Logits of the probabilities 0.4, 0.3, 0.2, 0.1.
 const std::vector<float> kLogits = {std::log(0.2f), std::log(0.4f), std::log(0.1f), std::log(0.3f)};
 
-std::set<std::int32_t> kept(const SamplingOptions& options, std::span<const std::int32_t> seen = {}) {
+std::set<std::int32_t> kept(const SamplingOptions& options,
+                            std::span<const std::int32_t> seen = {}) {
   Sampler sampler(options);
   std::set<std::int32_t> ids;
   for (int i = 0; i < 2000; ++i) ids.insert(sampler.pick(kLogits, seen));
@@ -48,7 +50,9 @@ TEST(Sampler, TokensComeAsOftenAsTheyAreLikely) {
     for (double& p : wanted) sum += p = std::pow(p, 1 / static_cast<double>(temperature));
     const int n = 40000;
     for (int i = 0; i < n; ++i) counted[static_cast<std::size_t>(sampler.pick(kLogits))] += 1.0 / n;
-    for (std::size_t id = 0; id < 4; ++id) EXPECT_NEAR(counted[id], wanted[id] / sum, 5 * std::sqrt(0.25 / n)) << id << " at " << temperature;
+    for (std::size_t id = 0; id < 4; ++id)
+      EXPECT_NEAR(counted[id], wanted[id] / sum, 5 * std::sqrt(0.25 / n))
+          << id << " at " << temperature;
   }
 }
 
@@ -92,12 +96,14 @@ TEST(Sampler, BadOptions) {
     return "no error";
   };
   EXPECT_EQ(error({.temperature = -1}), "sampling: the temperature must not be negative: -1");
-  EXPECT_EQ(error({.temperature = std::nanf("")}), "sampling: the temperature must not be negative: nan");
+  EXPECT_EQ(error({.temperature = std::nanf("")}),
+            "sampling: the temperature must not be negative: nan");
   EXPECT_EQ(error({.top_k = -1}), "sampling: top_k must not be negative: -1");
   EXPECT_EQ(error({.top_p = 0}), "sampling: top_p must be above 0 and at most 1: 0");
   EXPECT_EQ(error({.top_p = 1.5f}), "sampling: top_p must be above 0 and at most 1: 1.5");
   EXPECT_EQ(error({.min_p = -0.5f}), "sampling: min_p must be from 0 to 1: -0.5");
-  EXPECT_EQ(error({.repetition_penalty = 0}), "sampling: the repetition penalty must be above 0: 0");
+  EXPECT_EQ(error({.repetition_penalty = 0}),
+            "sampling: the repetition penalty must be above 0: 0");
   EXPECT_EQ(error({.repetition_penalty = 2}), "sampling: token 9 of 4 tokens was seen");
   const auto picking = [](const std::vector<float>& logits) -> std::string {
     try {

@@ -1,5 +1,5 @@
-// A run that is killed at random moments, many times, and gone on with: no checkpoint is ever lost or unreadable, and the
-// end has the bits of a run that nobody killed.
+// A run that is killed at random moments, many times, and gone on with: no checkpoint is ever lost
+// or unreadable, and the end has the bits of a run that nobody killed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -36,7 +36,8 @@ constexpr int kKills = 200;
 
 class Killing {
  public:
-  explicit Killing(const Plan& plan, const std::string& name) : plan_(plan), folder_(fs::path(testing::TempDir()) / name) {
+  explicit Killing(const Plan& plan, const std::string& name)
+      : plan_(plan), folder_(fs::path(testing::TempDir()) / name) {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     std::ofstream text(folder_ / "text.txt");
@@ -49,7 +50,9 @@ class Killing {
     const std::string whole = sha256_of_finished(start(folder_ / "whole"));
     ASSERT_FALSE(whole.empty());
     // A process lives half as long as a whole run takes, at most.
-    longest_ = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin) / 2;
+    longest_ = std::chrono::duration_cast<std::chrono::microseconds>(
+                   std::chrono::steady_clock::now() - begin) /
+               2;
     int kills = 0, runs = 0, saved = 0;
     while (kills < plan_.kills) {
       const fs::path out = folder_ / ("run" + std::to_string(runs++));
@@ -62,41 +65,50 @@ class Killing {
           saved += newest > 0;
         } else {
           finished = true;
-          EXPECT_EQ(kills < plan_.kills ? sha256_in(out_) : sha256_of_finished(process), whole) << "after " << kills << " kills";
+          EXPECT_EQ(kills < plan_.kills ? sha256_in(out_) : sha256_of_finished(process), whole)
+              << "after " << kills << " kills";
           check_leftovers(out);
         }
         if (testing::Test::HasFailure()) return;
       }
     }
-    EXPECT_GT(saved, plan_.kills / 2) << "most processes were killed before there was anything to lose";
+    EXPECT_GT(saved, plan_.kills / 2)
+        << "most processes were killed before there was anything to lose";
     RecordProperty("runs", runs);
   }
 
  private:
-  static void RecordProperty(const char* name, int value) { testing::Test::RecordProperty(name, value); }
+  static void RecordProperty(const char* name, int value) {
+    testing::Test::RecordProperty(name, value);
+  }
 
   // The tool, its standard output in a file.
   pid_t start(const fs::path& out) {
     out_ = folder_ / "stdout";
-    const std::string text = (folder_ / "text.txt").string(), run = out.string(), steps = std::to_string(plan_.steps);
+    const std::string text = (folder_ / "text.txt").string(), run = out.string(),
+                      steps = std::to_string(plan_.steps);
     const pid_t process = fork();
     if (process != 0) return process;
-    const int file = open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), null = open("/dev/null", O_WRONLY);
+    const int file = open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666),
+              null = open("/dev/null", O_WRONLY);
     dup2(file, 1);
     dup2(null, 2);
-    execl(TENSORGRAD_TG, "tg", "train", "text", text.c_str(), "--out", run.c_str(), "--resume", "--steps", steps.c_str(), "--device",
-          plan_.device.c_str(), "--save-every", "1", "--dim", "16", "--layers", "1", "--heads", "2", "--context", "16", "--batch", "2",
-          "--tokenizer", "bytes", "--sample", "0", "--threads", "1", "--json", static_cast<char*>(nullptr));
+    execl(TENSORGRAD_TG, "tg", "train", "text", text.c_str(), "--out", run.c_str(), "--resume",
+          "--steps", steps.c_str(), "--device", plan_.device.c_str(), "--save-every", "1", "--dim",
+          "16", "--layers", "1", "--heads", "2", "--context", "16", "--batch", "2", "--tokenizer",
+          "bytes", "--sample", "0", "--threads", "1", "--json", static_cast<char*>(nullptr));
     _exit(127);
   }
 
   // Kills the process at a random moment; whether it was done by then.
   bool ends_by_itself(pid_t process) {
-    std::this_thread::sleep_for(std::chrono::microseconds(random_() % static_cast<unsigned>(longest_.count())));
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(random_() % static_cast<unsigned>(longest_.count())));
     kill(process, SIGKILL);
     int status = 0;
     waitpid(process, &status, 0);
-    EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0) << "it failed by itself: exit code " << WEXITSTATUS(status);
+    EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0)
+        << "it failed by itself: exit code " << WEXITSTATUS(status);
     return WIFEXITED(status);
   }
 
@@ -117,9 +129,11 @@ class Killing {
   // Nothing unfinished is left, and every line of the log can be read.
   static void check_leftovers(const fs::path& out) {
     for (const auto& entry : fs::recursive_directory_iterator(out))
-      EXPECT_EQ(entry.path().filename().string().find("unfinished"), std::string::npos) << entry.path();
+      EXPECT_EQ(entry.path().filename().string().find("unfinished"), std::string::npos)
+          << entry.path();
     std::ifstream log(out / "log.jsonl");
-    for (std::string line; std::getline(log, line);) EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+    for (std::string line; std::getline(log, line);)
+      EXPECT_TRUE(nlohmann::json::accept(line)) << line;
   }
 
   static std::string sha256_in(const fs::path& out) {

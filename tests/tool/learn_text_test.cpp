@@ -1,5 +1,5 @@
-// Models of every kind learn a text of a megabyte that tools/grammar_text writes, and then write sentences of its
-// grammar: the whole way, as people go it.
+// Models of every kind learn a text of a megabyte that tools/grammar_text writes, and then write
+// sentences of its grammar: the whole way, as people go it.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,18 +21,23 @@ struct Learner {
 class SlowToolLearnsText : public testing::TestWithParam<Learner> {};
 
 TEST_P(SlowToolLearnsText, AndWritesSentences) {
-  const fs::path folder = fs::path(testing::TempDir()) / (std::string("tg learns ") + GetParam().kind);
+  const fs::path folder =
+      fs::path(testing::TempDir()) / (std::string("tg learns ") + GetParam().kind);
   fs::remove_all(folder);
   fs::create_directories(folder);
-  const std::string text = "'" + (folder / "text.txt").string() + "'", run = "'" + (folder / "run").string() + "'";
+  const std::string text = "'" + (folder / "text.txt").string() + "'",
+                    run = "'" + (folder / "run").string() + "'";
   ASSERT_EQ(run_command("'" TENSORGRAD_SOURCE_DIR "/tools/grammar_text' > " + text).exit_code, 0);
-  const ToolRun trained = run_tool("train text " + text + " --model " + GetParam().kind + " --steps " +
-                                   std::to_string(GetParam().steps) + " --dim 64 --layers 3 --lr 4e-3 --sample 0 --device cpu --json --out " + run);
+  const ToolRun trained =
+      run_tool("train text " + text + " --model " + GetParam().kind + " --steps " +
+               std::to_string(GetParam().steps) +
+               " --dim 64 --layers 3 --lr 4e-3 --sample 0 --device cpu --json --out " + run);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const auto lines = json_lines(trained);
   const double counting = lines.front()["unigram_loss"], validation = lines.back()["validation"];
   EXPECT_LT(validation, 0.5 * counting);
-  const ToolRun written = run_tool("generate " + run + " --tokens 1500 --temperature 0.5 --device cpu --json");
+  const ToolRun written =
+      run_tool("generate " + run + " --tokens 1500 --temperature 0.5 --device cpu --json");
   ASSERT_EQ(written.exit_code, 0) << written.err;
   const std::string said = json_lines(written).at(0)["text"];
   RecordProperty("share_of_sentences", std::to_string(share_of_sentences(said)));
@@ -41,7 +46,9 @@ TEST_P(SlowToolLearnsText, AndWritesSentences) {
   fs::remove_all(folder);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SlowToolLearnsText, testing::Values(Learner{"gpt", 1500}, Learner{"mamba", 400}, Learner{"mamba2", 400}, Learner{"hybrid", 400}),
+INSTANTIATE_TEST_SUITE_P(Models, SlowToolLearnsText,
+                         testing::Values(Learner{"gpt", 1500}, Learner{"mamba", 400},
+                                         Learner{"mamba2", 400}, Learner{"hybrid", 400}),
                          [](const auto& test) { return std::string(test.param.kind); });
 
 }  // namespace

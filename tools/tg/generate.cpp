@@ -32,15 +32,16 @@ struct Written {
 };
 
 // Goes on after the prompt; prints as it comes unless it is to become JSON.
-Written write(Generator& model, const GenerateCommand& command, const std::string& prompt, const GenerateOptions& base,
-              const Interrupt& interrupt) {
+Written write(Generator& model, const GenerateCommand& command, const std::string& prompt,
+              const GenerateOptions& base, const Interrupt& interrupt) {
   GenerateOptions options = base;
   options.on_text = [&](std::string_view piece) {
     if (!command.json) fmt::print("{}", piece), std::fflush(stdout);
     return !interrupt.happened() && !reader_left();
   };
   // What is written is counted, not the prompt, which is one token even if it is empty.
-  const auto said = static_cast<std::int64_t>(std::max<std::size_t>(1, model.tokenizer().encode(prompt).size()));
+  const auto said =
+      static_cast<std::int64_t>(std::max<std::size_t>(1, model.tokenizer().encode(prompt).size()));
   const auto before = static_cast<std::int64_t>(model.heard().size()) + said;
   const auto start = Clock::now();
   Written written;
@@ -52,7 +53,10 @@ Written write(Generator& model, const GenerateCommand& command, const std::strin
 
 void print_as_json(const std::string& prompt, const Written& written) {
   // A model of bytes may say what is no text.
-  const Json line{{"event", "text"}, {"prompt", prompt}, {"text", written.text}, {"tokens", written.tokens},
+  const Json line{{"event", "text"},
+                  {"prompt", prompt},
+                  {"text", written.text},
+                  {"tokens", written.tokens},
                   {"seconds", rounded(written.seconds, 4)}};
   fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
   std::fflush(stdout);
@@ -75,8 +79,10 @@ int talk(Generator& model, const GenerateCommand& command) {
     options.seed = command.options.seed + turn;
     const std::string prompt = command.prompt + line + "\n";
     const Written written = write(model, command, prompt, options, interrupt);
-    if (command.json) print_as_json(prompt, written);
-    else fmt::print("\n");
+    if (command.json)
+      print_as_json(prompt, written);
+    else
+      fmt::print("\n");
     std::fflush(stdout);
     if (reader_left()) return 128 + SIGPIPE;
   }
@@ -89,16 +95,21 @@ int generate_text(GenerateCommand command) {
   std::vector<std::string> said;
   const Checkpoint checkpoint = find_checkpoint(command.checkpoint, said);
   for (const std::string& line : said) fmt::print(stderr, "tg: {}\n", line);
-  Generator model(checkpoint, {.device = command.where.device, .threads = command.where.threads,
-                               .without = command.where.without, .capacity = command.capacity});
+  Generator model(checkpoint, {.device = command.where.device,
+                               .threads = command.where.threads,
+                               .without = command.where.without,
+                               .capacity = command.capacity});
   if (command.interactive) return talk(model, command);
   const Interrupt interrupt;
   if (!command.json) fmt::print("{}", command.prompt), std::fflush(stdout);
   const Written written = write(model, command, command.prompt, command.options, interrupt);
-  if (command.json) print_as_json(command.prompt, written);
-  else fmt::print("\n");
+  if (command.json)
+    print_as_json(command.prompt, written);
+  else
+    fmt::print("\n");
   if (is_terminal(stderr) && written.seconds > 0)
-    fmt::print(stderr, "{} tokens, {:.0f} per second, on {}\n", written.tokens, static_cast<double>(written.tokens) / written.seconds,
+    fmt::print(stderr, "{} tokens, {:.0f} per second, on {}\n", written.tokens,
+               static_cast<double>(written.tokens) / written.seconds,
                where_text(model.device(), model.threads()));
   if (reader_left()) return 128 + SIGPIPE;
   return interrupt.happened() ? 128 + interrupt.signal() : 0;
@@ -110,21 +121,56 @@ void add_generate_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<GenerateCommand>();
   CLI::App& command = *tg.add_subcommand("generate", "Write text with a trained model");
   GenerateOptions& how = options->options;
-  command.add_option("checkpoint", options->checkpoint, "A checkpoint, or a run: its newest one")->required()->type_name("CHECKPOINT");
-  command.add_option("--prompt", options->prompt, "What to go on from; \\n is a new line")->type_name("TEXT");
-  command.add_option("--tokens", how.tokens, "How many to write at most")->check(in_range(0, std::int64_t{1} << 40))->capture_default_str()->type_name("N");
-  command.add_option("--temperature", how.temperature, "0: always the likeliest token")->check(share(0, 1000))->capture_default_str()->type_name("X");
-  command.add_option("--top-k", how.top_k, "Only the likeliest ones; 0: all")->check(in_range(0, 1 << 30))->capture_default_str()->type_name("N");
-  command.add_option("--top-p", how.top_p, "Only the likeliest that have this probability together")->check(share(1e-9, 1))->capture_default_str()->type_name("X");
-  command.add_option("--min-p", how.min_p, "Only those this share as likely as the likeliest")->check(share(0, 1))->capture_default_str()->type_name("X");
-  command.add_option("--repetition-penalty", how.repetition_penalty, "Above 1: tokens said before become less likely")->check(positive())->capture_default_str()->type_name("X");
-  command.add_option("--stop", how.stop, "End before this text; may be given several times")->type_name("TEXT")->allow_extra_args(false);
-  command.add_option("--seed", how.seed, "Of what is drawn")->check(in_range(0, std::numeric_limits<std::uint32_t>::max()))->capture_default_str()->type_name("S");
-  command.add_option("--cache", options->capacity, "Tokens that attention looks back at (default: the model's context)")->check(in_range(2, 1 << 24))->type_name("N");
+  command.add_option("checkpoint", options->checkpoint, "A checkpoint, or a run: its newest one")
+      ->required()
+      ->type_name("CHECKPOINT");
+  command.add_option("--prompt", options->prompt, "What to go on from; \\n is a new line")
+      ->type_name("TEXT");
+  command.add_option("--tokens", how.tokens, "How many to write at most")
+      ->check(in_range(0, std::int64_t{1} << 40))
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--temperature", how.temperature, "0: always the likeliest token")
+      ->check(share(0, 1000))
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--top-k", how.top_k, "Only the likeliest ones; 0: all")
+      ->check(in_range(0, 1 << 30))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      .add_option("--top-p", how.top_p, "Only the likeliest that have this probability together")
+      ->check(share(1e-9, 1))
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--min-p", how.min_p, "Only those this share as likely as the likeliest")
+      ->check(share(0, 1))
+      ->capture_default_str()
+      ->type_name("X");
+  command
+      .add_option("--repetition-penalty", how.repetition_penalty,
+                  "Above 1: tokens said before become less likely")
+      ->check(positive())
+      ->capture_default_str()
+      ->type_name("X");
+  command.add_option("--stop", how.stop, "End before this text; may be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  command.add_option("--seed", how.seed, "Of what is drawn")
+      ->check(in_range(0, std::numeric_limits<std::uint32_t>::max()))
+      ->capture_default_str()
+      ->type_name("S");
+  command
+      .add_option("--cache", options->capacity,
+                  "Tokens that attention looks back at (default: the model's context)")
+      ->check(in_range(2, 1 << 24))
+      ->type_name("N");
   command.add_flag("--interactive", options->interactive, "Talk: each line you say is answered");
   add_device_options(command, options->where);
   add_json_flag(command, options->json);
-  command.footer("Examples:\n  tg generate runs/book --prompt \"Once upon a time\"\n  tg generate runs/book --interactive");
+  command.footer(
+      "Examples:\n  tg generate runs/book --prompt \"Once upon a time\"\n  tg generate runs/book "
+      "--interactive");
   command.callback([options, &exit_code] { exit_code = generate_text(*options); });
 }
 

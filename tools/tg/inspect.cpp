@@ -1,4 +1,5 @@
-// The file is read once; every tensor gets its statistics, also those that are not listed, so that no NaN hides.
+// The file is read once; every tensor gets its statistics, also those that are not listed, so that
+// no NaN hides.
 #include "inspect.h"
 
 #include <sys/ioctl.h>
@@ -46,11 +47,14 @@ fs::path newest_in(const fs::path& folder) {
     if (!fs::is_directory(place)) continue;
     const auto found = CheckpointFolder(place).newest();
     if (!found) continue;
-    for (const std::string& bad : found->unreadable) fmt::print(stderr, "tg: passed over: {}\n", bad);
+    for (const std::string& bad : found->unreadable)
+      fmt::print(stderr, "tg: passed over: {}\n", bad);
     return found->path;
   }
-  user_error("{}: a folder without checkpoints\n  hint: files are named checkpoints/step-00000100.safetensors",
-             folder.string());
+  user_error(
+      "{}: a folder without checkpoints\n  hint: files are named "
+      "checkpoints/step-00000100.safetensors",
+      folder.string());
 }
 
 // What is wrong with a checkpoint whose tensors can be read nevertheless; empty: nothing.
@@ -103,15 +107,18 @@ std::string in_words(const Json& value) {
   constexpr std::size_t kLongest = 200;
   if (value.is_object()) {
     std::vector<std::string> parts;
-    for (const auto& [key, part] : value.items()) parts.push_back(plain(key) + " " + in_words(part));
+    for (const auto& [key, part] : value.items())
+      parts.push_back(plain(key) + " " + in_words(part));
     return join(parts, ", ");
   }
   std::string text = plain(value.is_string() ? value.get<std::string>() : value.dump());
   if (text.empty()) return "-";
   if (text.size() <= kLongest) return text;
   std::size_t cut = kLongest;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80) --cut;  // not inside a character
-  return fmt::format("{}... ({} bytes)", text.substr(0, cut), grouped(static_cast<std::int64_t>(text.size())));
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80)
+    --cut;  // not inside a character
+  return fmt::format("{}... ({} bytes)", text.substr(0, cut),
+                     grouped(static_cast<std::int64_t>(text.size())));
 }
 
 // ---- the command
@@ -142,26 +149,31 @@ std::vector<TensorRow> rows_of(const TensorFile& file) {
   for (const auto& [name, array] : file.tensors) {
     const std::string& dtype = file.stored.at(name);
     const auto bytes = static_cast<std::int64_t>(io::find_element_type(dtype)->bytes);
-    all.push_back({name, dtype, array.shape().text(), array.count(), array.count() * bytes, tensor_stats(array)});
+    all.push_back({name, dtype, array.shape().text(), array.count(), array.count() * bytes,
+                   tensor_stats(array)});
   }
   return all;
 }
 
 // Those of the optimizer only when asked for, by the flag or by a pattern that starts as they do.
-std::vector<const TensorRow*> listed(const std::vector<TensorRow>& all, const InspectOptions& options) {
+std::vector<const TensorRow*> listed(const std::vector<TensorRow>& all,
+                                     const InspectOptions& options) {
   for (const std::string& pattern : options.patterns)
-    if (std::none_of(all.begin(), all.end(), [&](const TensorRow& t) { return matches(pattern, t.name); })) {
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const TensorRow& t) { return matches(pattern, t.name); })) {
       std::vector<std::string> names;
       for (const TensorRow& tensor : all) names.push_back(tensor.name);
       const std::string hint = name_hint(pattern, names);
-      user_error("--tensors: no tensor matches '{}'{}", pattern, hint.empty() ? "" : "\n  hint: " + hint);
+      user_error("--tensors: no tensor matches '{}'{}", pattern,
+                 hint.empty() ? "" : "\n  hint: " + hint);
     }
   std::vector<const TensorRow*> chosen;
   for (const TensorRow& tensor : all) {
     bool wanted = options.patterns.empty() && (options.optimizer || !of_optimizer(tensor));
     for (const std::string& pattern : options.patterns)
-      wanted = wanted || (matches(pattern, tensor.name) &&
-                          (options.optimizer || !of_optimizer(tensor) || pattern.starts_with(kOptimizer)));
+      wanted = wanted ||
+               (matches(pattern, tensor.name) &&
+                (options.optimizer || !of_optimizer(tensor) || pattern.starts_with(kOptimizer)));
     if (wanted) chosen.push_back(&tensor);
   }
   return chosen;
@@ -187,20 +199,27 @@ struct Report {
 void print_for_people(const Report& report, const InspectOptions& options) {
   const Json& about = report.about;
   const bool itself = report.path == report.asked;
-  fmt::print("{}{}\n", report.path.string(), itself ? "" : fmt::format(" (the newest of {})", report.asked.string()));
-  fmt::print("  {}\n", about.contains("step") ? "checkpoint at step " + in_words(about["step"]) : "safetensors file");
+  fmt::print("{}{}\n", report.path.string(),
+             itself ? "" : fmt::format(" (the newest of {})", report.asked.string()));
+  fmt::print("  {}\n", about.contains("step") ? "checkpoint at step " + in_words(about["step"])
+                                              : "safetensors file");
   for (const auto& [key, value] : about.items())
-    if (key != "step" && key != "metadata" && key != "kind") fmt::print("  {:<10} {}\n", key, in_words(value));
-  for (const auto& [key, value] : about["metadata"].items()) fmt::print("  {:<10} {}\n", plain(key), in_words(value));
+    if (key != "step" && key != "metadata" && key != "kind")
+      fmt::print("  {:<10} {}\n", key, in_words(value));
+  for (const auto& [key, value] : about["metadata"].items())
+    fmt::print("  {:<10} {}\n", plain(key), in_words(value));
   fmt::print("\n");
   if (!report.rows.empty()) fmt::print("{}\n", tensor_table(report.rows, columns(options)));
   fmt::print("parameters  {}\n", totals_words(report.parameters));
   if (report.optimizer.tensors) fmt::print("optimizer   {}\n", totals_words(report.optimizer));
   if (const std::size_t hidden = report.all.size() - report.rows.size())
     fmt::print("not listed  {} of {} tensors{}\n", hidden, report.all.size(),
-               report.optimizer.tensors && !options.optimizer ? "; --optimizer lists those of the optimizer" : "");
+               report.optimizer.tensors && !options.optimizer
+                   ? "; --optimizer lists those of the optimizer"
+                   : "");
   for (const TensorRow& tensor : report.all)
-    if (tensor.stats.bad()) fmt::print("!! {} holds {}\n", plain(tensor.name), bad_words(tensor.stats));
+    if (tensor.stats.bad())
+      fmt::print("!! {} holds {}\n", plain(tensor.name), bad_words(tensor.stats));
   if (!report.damage.empty()) fmt::print("!! {}\n", report.damage);
 }
 
@@ -209,24 +228,29 @@ void print_lines(const Report& report, const TensorFile& file) {
   line.update(report.about);
   line["parameters"] = totals_json(report.parameters);
   line["optimizer"] = totals_json(report.optimizer);
-  line["not_finite"] = std::count_if(report.all.begin(), report.all.end(),
-                                     [](const TensorRow& tensor) { return tensor.stats.bad() > 0; });
+  line["not_finite"] =
+      std::count_if(report.all.begin(), report.all.end(),
+                    [](const TensorRow& tensor) { return tensor.stats.bad() > 0; });
   if (!report.damage.empty()) line["damage"] = report.damage;
   print_json(line);
-  for (const TensorRow* tensor : report.rows) print_json(tensor_json(*tensor, file.tensors.at(tensor->name).shape()));
+  for (const TensorRow* tensor : report.rows)
+    print_json(tensor_json(*tensor, file.tensors.at(tensor->name).shape()));
 }
 
 // 1 for a damaged checkpoint.
 int inspect(const InspectOptions& options) {
-  if (options.file.empty()) usage_error("inspect: which file?\n  hint: tg inspect model.safetensors");
+  if (options.file.empty())
+    usage_error("inspect: which file?\n  hint: tg inspect model.safetensors");
   const fs::path asked = options.file;
   std::error_code error;  // a file that cannot be looked at is the reader's to tell
   const fs::path path = fs::is_directory(asked, error) ? newest_in(asked) : asked;
   const TensorFile file = read_safetensors(path);
-  Report report{.path = path, .asked = asked, .about = describe(file.metadata), .all = rows_of(file)};
+  Report report{
+      .path = path, .asked = asked, .about = describe(file.metadata), .all = rows_of(file)};
   report.rows = listed(report.all, options);
   report.damage = damage_of(path);
-  for (const TensorRow& tensor : report.all) (of_optimizer(tensor) ? report.optimizer : report.parameters).add(tensor);
+  for (const TensorRow& tensor : report.all)
+    (of_optimizer(tensor) ? report.optimizer : report.parameters).add(tensor);
   if (options.json)
     print_lines(report, file);
   else
@@ -238,20 +262,27 @@ int inspect(const InspectOptions& options) {
 
 void add_inspect_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App& command = *tg.add_subcommand("inspect", "Show what a safetensors file or a checkpoint holds");
-  command.add_option("file", options->file, "The file, or the folder of a run: its newest checkpoint")
+  CLI::App& command =
+      *tg.add_subcommand("inspect", "Show what a safetensors file or a checkpoint holds");
+  command
+      .add_option("file", options->file, "The file, or the folder of a run: its newest checkpoint")
       ->type_name("FILE");
-  command.add_option("--tensors", options->patterns, "Those to list, with * and ? in their names (default: all)")
+  command
+      .add_option("--tensors", options->patterns,
+                  "Those to list, with * and ? in their names (default: all)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("PATTERN");
   command.add_flag("--optimizer", options->optimizer, "List the optimizer's tensors too");
-  command.add_option("--width", options->width, "Columns that the table may have (default: the terminal's)")
+  command
+      .add_option("--width", options->width,
+                  "Columns that the table may have (default: the terminal's)")
       ->check(in_range(1, 10000))
       ->type_name("N");
   add_json_flag(command, options->json);
   command.footer(
-      "Statistics are of the finite numbers, in double; std divides by their number. NaN and inf are counted\n"
+      "Statistics are of the finite numbers, in double; std divides by their number. NaN and inf "
+      "are counted\n"
       "and marked with !!, also in tensors that are not listed.\n"
       "Example:\n  tg inspect model.safetensors --tensors 'layers.0.*'");
   command.callback([options, &exit_code] { exit_code = inspect(*options); });

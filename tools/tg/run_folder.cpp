@@ -8,8 +8,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "support/file.h"
 #include "support/fail.h"
+#include "support/file.h"
 
 namespace tensorgrad::tool {
 
@@ -33,7 +33,9 @@ RunLog::RunLog(const RunFolder& run, std::int64_t step) : path_(run.log()) {
     if (in.eof()) break;  // torn: its end is missing
     const Json json = Json::parse(line, nullptr, false);
     const auto of = json.is_object() ? json.find("step") : json.end();
-    if (!json.is_object() || of == json.end() || !of->is_number_integer() || of->get<std::int64_t>() > step) continue;
+    if (!json.is_object() || of == json.end() || !of->is_number_integer() ||
+        of->get<std::int64_t>() > step)
+      continue;
     if (json.value("event", Json()) != "done") kept += line + "\n";
   }
   write_file(path_, kept);
@@ -49,7 +51,8 @@ void RunLog::add(const Json& line) {
   const std::string text = line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const ssize_t written = ::write(fd_, text.data(), text.size());
   if (written != static_cast<ssize_t>(text.size()))
-    user_error("{}: cannot write: {}", path_.string(), written < 0 ? std::strerror(errno) : "No space left on device");
+    user_error("{}: cannot write: {}", path_.string(),
+               written < 0 ? std::strerror(errno) : "No space left on device");
 }
 
 Checkpoint find_checkpoint(const fs::path& path, std::vector<std::string>& said) {
@@ -58,7 +61,8 @@ Checkpoint find_checkpoint(const fs::path& path, std::vector<std::string>& said)
   const fs::path folder = fs::is_directory(run.checkpoints()) ? run.checkpoints() : path;
   const auto found = CheckpointFolder(folder).newest();
   if (!found) user_error("{}: there is no checkpoint here", path.string());
-  for (const std::string& bad : found->unreadable) said.push_back(fmt::format("passed over: {}", bad));
+  for (const std::string& bad : found->unreadable)
+    said.push_back(fmt::format("passed over: {}", bad));
   said.push_back(fmt::format("{}, step {}", found->path.string(), found->checkpoint.step));
   return found->checkpoint;
 }

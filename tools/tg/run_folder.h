@@ -1,5 +1,5 @@
-// A run of `tg train text` is a folder: config.json, tokenizer.json, log.jsonl, checkpoints/, plot.html, and the text's
-// tokens. One process at a time trains in it.
+// A run of `tg train text` is a folder: config.json, tokenizer.json, log.jsonl, checkpoints/,
+// plot.html, and the text's tokens. One process at a time trains in it.
 #pragma once
 
 #include <filesystem>
@@ -30,7 +30,8 @@ class RunFolder {
   std::filesystem::path path_;
 };
 
-// Held as long as it lives; a UserError when another process holds it. It goes when its process does, however that ends.
+// Held as long as it lives; a UserError when another process holds it. It goes when its process
+// does, however that ends.
 class RunLock {
  public:
   explicit RunLock(const RunFolder& run);
@@ -58,8 +59,8 @@ class RunLog {
   int fd_ = -1;
 };
 
-// A checkpoint by what people say: its file, or a run, whose newest readable one it is. `said` gets what is to be told
-// about that.
+// A checkpoint by what people say: its file, or a run, whose newest readable one it is. `said` gets
+// what is to be told about that.
 Checkpoint find_checkpoint(const std::filesystem::path& path, std::vector<std::string>& said);
 
 }  // namespace tensorgrad::tool

@@ -1,5 +1,5 @@
-// The training loop of `tg train text`: steps, and now and then a line, a look at the validation part, a sample, a
-// checkpoint.
+// The training loop of `tg train text`: steps, and now and then a line, a look at the validation
+// part, a sample, a checkpoint.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace tensorgrad::tool {
 class TextRun {
  public:
   // Goes on from `last` if there is one. Nothing is written but the cache of the tokens.
-  TextRun(const TextSettings& settings, const DeviceOptions& where, const RunFolder& folder, bool json,
-          const std::optional<CheckpointFolder::Found>& last);
+  TextRun(const TextSettings& settings, const DeviceOptions& where, const RunFolder& folder,
+          bool json, const std::optional<CheckpointFolder::Found>& last);
 
   // All steps, or until somebody wants it to stop. Returns the exit code.
   int train();
@@ -28,7 +28,9 @@ class TextRun {
   std::int64_t log_every() const;
   std::int64_t validate_every() const;
   std::int64_t save_every() const;
-  std::int64_t tokens_per_step() const { return settings_.batch * settings_.accumulate * settings_.model.context; }
+  std::int64_t tokens_per_step() const {
+    return settings_.batch * settings_.accumulate * settings_.model.context;
+  }
   void write_settings();
   void describe();
   void record(const Json& line);

@@ -50,7 +50,10 @@ Tokenizer characters_of(const std::string& file, std::int64_t bytes) {
     });
     take(pending);
   } catch (const UserError&) {
-    user_error("{}: not UTF-8, so that it has no characters\n  hint: --tokenizer bytes or bpe takes any text", file);
+    user_error(
+        "{}: not UTF-8, so that it has no characters\n  hint: --tokenizer bytes or bpe takes any "
+        "text",
+        file);
   }
   std::string all;
   for (const std::string& character : different) all += character;
@@ -82,7 +85,8 @@ std::string TextSettings::to_json() const {
   try {
     return json.dump(2) + "\n";
   } catch (const Json::exception&) {
-    user_error("{}: its name, the prompt and other words must be UTF-8 to be kept in config.json", file);
+    user_error("{}: its name, the prompt and other words must be UTF-8 to be kept in config.json",
+               file);
   }
 }
 
@@ -95,7 +99,8 @@ TextSettings TextSettings::from_json(const std::string& text, const std::string&
     made.model = TextModelConfig::from_json(json.at("model").dump());
     made.tokenizer = json.at("tokenizer");
     made.vocab = json.at("vocab");
-    made.batch = training.at("batch"), made.steps = training.at("steps"), made.accumulate = training.at("accumulate");
+    made.batch = training.at("batch"), made.steps = training.at("steps"),
+    made.accumulate = training.at("accumulate");
     made.lr = training.at("lr"), made.weight_decay = training.at("weight_decay");
     made.validation = training.at("validation"), made.seed = training.at("seed");
     made.device = run.at("device");
@@ -127,8 +132,10 @@ Tokenizer make_tokenizer(const TextSettings& settings) {
   if (settings.tokenizer == "bytes") return Tokenizer::bytes();
   if (settings.tokenizer != "chars" && settings.tokenizer != "bpe") {
     if (fs::exists(settings.tokenizer)) return read_tokenizer(settings.tokenizer);
-    user_error("there is no tokenizer '{}': bpe, bytes and chars are, or a folder with vocab.json and merges.txt, or a tokenizer.json",
-               settings.tokenizer);
+    user_error(
+        "there is no tokenizer '{}': bpe, bytes and chars are, or a folder with vocab.json and "
+        "merges.txt, or a tokenizer.json",
+        settings.tokenizer);
   }
   const std::int64_t bytes = training_bytes_of(settings.file, settings.validation);
   if (settings.tokenizer == "chars") return characters_of(settings.file, bytes);
@@ -148,7 +155,9 @@ Tokenizer read_tokenizer(const fs::path& path) {
   }
   // GPT-2's own special token, where the vocabulary has it.
   std::vector<std::string> special;
-  if (fs::exists(path / "vocab.json") && read_file(path / "vocab.json").find(kEndOfText) != std::string::npos) special.push_back(kEndOfText);
+  if (fs::exists(path / "vocab.json") &&
+      read_file(path / "vocab.json").find(kEndOfText) != std::string::npos)
+    special.push_back(kEndOfText);
   return Tokenizer::read_bpe(path / "vocab.json", path / "merges.txt", special);
 }
 
