@@ -140,6 +140,11 @@ Json origin_of(const fs::path& path, const Tokenizer& tokenizer, double validati
           {"tokenizer", sha256_of(tokenizer.to_json())}};
 }
 
+void check_fingerprint(const Text& text, const io::Parts& parts, const TextDataOptions& options) {
+  if (!options.fingerprint.empty() && parts.fingerprint != options.fingerprint)
+    user_error("{}: not the text that was trained on, or cut or encoded in another way", text.name);
+}
+
 io::CachedTokens write_cache(const fs::path& path, const Text& text, const Tokenizer& tokenizer,
                              const TextDataOptions& options, const Json& origin) {
   if (path.has_parent_path()) {
@@ -151,8 +156,7 @@ io::CachedTokens write_cache(const fs::path& path, const Text& text, const Token
   io::CachedTokens cached{.origin = origin, .width = writer.width()};
   cached.parts = encode_parts(text, tokenizer, options,
                               [&](std::span<const std::int32_t> ids) { writer.add(ids); });
-  if (!options.fingerprint.empty() && cached.parts.fingerprint != options.fingerprint)
-    user_error("{}: not the text that was trained on, or cut or encoded in another way", text.name);
+  check_fingerprint(text, cached.parts, options);
   writer.finish(cached);
   return cached;
 }
@@ -213,18 +217,17 @@ TextData TextData::made(std::shared_ptr<const Tokens::Source> source, const io::
 
 namespace {
 
-struct InMemory {
+struct Encoded {
   std::shared_ptr<const Tokens::Source> source;
   io::Parts parts;
 };
 
-InMemory encoded(const Text& text, const Tokenizer& tokenizer, const TextDataOptions& options) {
+Encoded in_memory(const Text& text, const Tokenizer& tokenizer, const TextDataOptions& options) {
   std::vector<std::int32_t> ids;
   io::Parts parts = encode_parts(text, tokenizer, options, [&](std::span<const std::int32_t> some) {
     ids.insert(ids.end(), some.begin(), some.end());
   });
-  if (!options.fingerprint.empty() && parts.fingerprint != options.fingerprint)
-    user_error("{}: not the text that was trained on, or cut or encoded in another way", text.name);
+  check_fingerprint(text, parts, options);
   return {std::make_shared<MemorySource>(std::move(ids)), std::move(parts)};
 }
 
@@ -233,9 +236,9 @@ InMemory encoded(const Text& text, const Tokenizer& tokenizer, const TextDataOpt
 TextData TextData::read(const fs::path& path, const Tokenizer& tokenizer,
                         const TextDataOptions& options) {
   check_share(options.validation);
-  InMemory data;
+  Encoded data;
   if (options.cache.empty()) {
-    data = encoded(text_file(path), tokenizer, options);
+    data = in_memory(text_file(path), tokenizer, options);
   } else {
     std::optional<io::CachedTokens> cached = io::read_token_cache(options.cache);
     // Tokens that are known to be the right ones need no text.
@@ -262,7 +265,7 @@ TextData TextData::of(std::string_view text, const Tokenizer& tokenizer,
         std::copy(part.begin(), part.end(), out.begin());
         return part.size();
       }};
-  const InMemory data = encoded(memory, tokenizer, options);
+  const Encoded data = in_memory(memory, tokenizer, options);
   return made(data.source, data.parts);
 }
 
