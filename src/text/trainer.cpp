@@ -9,15 +9,15 @@
 #include <utility>
 
 #include "support/fail.h"
+#include "text/checkpoint_keys.h"
 #include "text/program.h"
 
 namespace tensorgrad {
 
 namespace {
 
-// What a checkpoint also keeps: the tokens that it was trained on, and how.
-constexpr const char* kData = "data";
-constexpr const char* kOptions = "options";
+using text::kData;
+using text::kOptions;
 
 // All that the numbers of a step depend on; not how many steps there are to be, which people
 // change.

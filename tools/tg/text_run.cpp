@@ -9,6 +9,7 @@
 #include "support/fail.h"
 #include "support/file.h"
 #include "support/text.h"
+#include "text/checkpoint_keys.h"
 
 namespace tensorgrad::tool {
 
@@ -44,8 +45,8 @@ TextData data_of(const TextSettings& settings, const Tokenizer& tokenizer, const
                  std::FILE* out, const std::optional<CheckpointFolder::Found>& last) {
   TextDataOptions options{.validation = settings.validation, .cache = folder.tokens()};
   // What a checkpoint was trained on is what is gone on with.
-  if (last && last->checkpoint.more.count("data"))
-    options.fingerprint = last->checkpoint.more.at("data");
+  if (last && last->checkpoint.more.count(text::kData))
+    options.fingerprint = last->checkpoint.more.at(text::kData);
   std::optional<Progress> line;
   if (is_terminal(out)) {
     line.emplace(out, 1);
