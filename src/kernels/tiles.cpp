@@ -18,11 +18,11 @@ struct Candidate {
   double share;
 };
 constexpr Candidate kCandidates[] = {
-    {{.TM = 128, .TN = 128, .TK = 16, .RM = 8, .RN = 8}, 0.60},
+    {{.TM = 128, .TN = 128, .TK = 16, .RM = 8, .RN = 8}, 0.51},
     {{.TM = 128, .TN = 64, .TK = 16, .RM = 8, .RN = 4}, 0.58},
     {{.TM = 64, .TN = 128, .TK = 16, .RM = 4, .RN = 8}, 0.56},
     {{.TM = 64, .TN = 64, .TK = 32, .RM = 4, .RN = 4}, 0.45},
-    {{.TM = 32, .TN = 32, .TK = 64, .RM = 4, .RN = 4, .slices = 4}, 0.25},
+    {{.TM = 32, .TN = 32, .TK = 64, .RM = 4, .RN = 4, .slices = 4}, 0.35},
 };
 
 // A large device, in numbers that decide nothing but which of two good choices is taken.

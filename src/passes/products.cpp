@@ -51,7 +51,7 @@ class Products {
     Term a, b;
     if (!find(sum.inputs[0], a) || !find(sum.inputs[1], b)) return -1;
     if (b.meets(a)) std::swap(a, b);
-    if (!a.meets(b)) return -1;
+    if (!a.meets(b) || better_apart(2 * sum.type.shape.count() * a.K)) return -1;
     a.count += b.count;
     const Tensor left = narrow(rewriter_.tensor(a.left), 1, a.begin, a.count * a.K);
     const Tensor stored = reshape(narrow(rewriter_.tensor(a.right), 0, a.offset, a.count * a.N * a.K), {a.count, a.N, a.K});

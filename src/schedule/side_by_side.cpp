@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "passes/products.h"
+
 namespace tensorgrad::schedule {
 
 using ir::Core;
@@ -36,6 +38,7 @@ bool Fuser::same_left(const Group& a, const Group& b) const {
   if (a.kind != Group::Kind::matmul || b.kind != Group::Kind::matmul) return false;
   const NodeId x = first_product(a), y = first_product(b);
   const Operand &p = operands_[at(x)][0], &q = operands_[at(y)][0];
+  if (passes::better_apart(2 * count(x) * graph_[graph_[x].inputs[0]].type.shape.back())) return false;
   return p.base == q.base && p.map == q.map && !out_.inlined[at(p.base)];
 }
 

@@ -308,6 +308,23 @@ TEST(Products, LeavesOtherSumsAlone) {
   for (const std::string& kept : others) expect_becomes(in_one, kept, kept);
 }
 
+// By the operations of one product.
+TEST(Products, OfMiddleSizeStayApart) {
+  const auto left_of_two = [](std::int64_t rows) {
+    std::string text = added_products({{0, 0}, {2, 10}});
+    const std::string shape = fmt::format("[{},6]", rows), wide = fmt::format("[2,{},5]", rows / 2);
+    text.replace(text.find("[4,6]"), 5, shape);
+    for (std::size_t at; (at = text.find("[2,2,5]")) != std::string::npos;) text.replace(at, 7, wide);
+    const ir::Graph graph = in_one(parse(text));
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const ir::Node& n) { return n.op->core == ir::Core::matmul; });
+  };
+  // A row has 20 operations.
+  EXPECT_EQ(left_of_two(((1 << 26) - 40) / 40 * 2), 1);
+  EXPECT_EQ(left_of_two(((1 << 26) + 40) / 40 * 2), 2);
+  EXPECT_EQ(left_of_two(((1 << 30) - 40) / 40 * 2), 2);
+  EXPECT_EQ(left_of_two(((1 << 30) + 40) / 40 * 2), 1);
+}
+
 TEST(Views, AreJoined) {
   expect_becomes(joined,
                  kX + "%1 = reshape(%0) {shape=[6]}\n%2 = reshape(%1) {shape=[3,2]}\n%3 = permute(%2) {order=[1,0]}\n"

@@ -48,8 +48,8 @@ inline const Product kProducts[] = {
   output "p" = %8
 )"},
     {"in_parts_with_sums", R"(
-  %0 = input {name="x", dtype=f32, shape=[2100,200]}
-  %1 = input {name="y", dtype=f32, shape=[2100,260]}
+  %0 = input {name="x", dtype=f32, shape=[2100,300]}
+  %1 = input {name="y", dtype=f32, shape=[2100,520]}
   %2 = permute(%0) {order=[1,0]}
   %3 = matmul(%2, %1)
   %4 = reduce_sum(%1) {axes=[0]}

@@ -1,5 +1,5 @@
-// Sums by id on a GPU where the vocabulary is large: positions are sorted first, and added in their order, which is
-// the order of the CPU. So the numbers are the CPU's, bit for bit.
+// Sums by id on a GPU. Where the vocabulary is large, positions are sorted first, and added in their order, which is
+// the order of the CPU: the numbers are the CPU's, bit for bit. Where it is small, the ids are looked through in stretches.
 #include <fmt/format.h>
 
 #include <random>
@@ -19,6 +19,7 @@ struct Case {
 };
 
 class GpuSegmentSum : public GpuTest, public testing::WithParamInterface<Case> {};
+class GpuSmallSegmentSum : public GpuSegmentSum {};
 
 ir::Graph graph_of(const Case& c) {
   return ir::parse(fmt::format(R"(graph {{
@@ -48,24 +49,45 @@ TEST_P(GpuSegmentSum, GivesTheBitsOfTheCpu) {
   EXPECT_EQ(eval::difference(got.results[0], eval::interpret_results(graph, leaves)[0], 1e-4), "");
 }
 
-TEST_P(GpuSegmentSum, NotesABadId) {
-  const Case& c = GetParam();
+void notes_a_bad_id(const Case& c) {
   for (const int bad : {-1, c.V}) {
-    reference::Leaves leaves = leaves_of(c);
-    leaves.at("input:ids").data[static_cast<std::size_t>(c.P / 2)] = bad;
-    try {
-      eval::evaluate(graph_of(c), leaves, {.device = "webgpu"});
-      ADD_FAILURE() << "nothing was raised";
-    } catch (const runtime::IndexFailure& failure) {
-      EXPECT_EQ(failure.value, bad);
+    for (const int at : {0, c.P / 2, c.P - 1}) {
+      reference::Leaves leaves = leaves_of(c);
+      leaves.at("input:ids").data[static_cast<std::size_t>(at)] = bad;
+      try {
+        eval::evaluate(graph_of(c), leaves, {.device = "webgpu"});
+        ADD_FAILURE() << "nothing was raised";
+      } catch (const runtime::IndexFailure& failure) {
+        EXPECT_EQ(failure.value, bad);
+      }
     }
   }
 }
+
+TEST_P(GpuSegmentSum, NotesABadId) { notes_a_bad_id(GetParam()); }
+
+TEST_P(GpuSmallSegmentSum, AddsUp) {
+  const ir::Graph graph = graph_of(GetParam());
+  const reference::Leaves leaves = leaves_of(GetParam());
+  const auto got = eval::evaluate(graph, leaves, {.device = "webgpu"});
+  EXPECT_EQ(got.damage, "");
+  EXPECT_TRUE(got.bits == eval::evaluate(graph, leaves, {.device = "webgpu"}).bits);
+  EXPECT_EQ(eval::difference(got.results[0], eval::interpret_results(graph, leaves)[0], 1e-4), "");
+}
+
+TEST_P(GpuSmallSegmentSum, NotesABadId) { notes_a_bad_id(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Segments, GpuSegmentSum,
                          testing::Values(Case{"fewest", 1024, 300, 5, 1024}, Case{"ragged", 1500, 1, 3, 1500},
                                          Case{"many_of_few", 1025, 2000, 4, 3}, Case{"sparse", 5000, 257, 33, 5000},
                                          Case{"more_positions_than_ids", 1100, 5001, 8, 1100}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(Segments, GpuSmallSegmentSum,
+                         testing::Values(Case{"one_position", 3, 1, 2, 3}, Case{"one_stretch", 12, 255, 64, 12},
+                                         Case{"all_alike", 7, 1030, 5, 1}, Case{"two_chunks", 12, 2048, 33, 12},
+                                         Case{"parts", 65, 4096, 40, 65}, Case{"ragged_parts", 5, 5003, 3, 5},
+                                         Case{"long_parts", 1000, 9001, 100, 1000}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

@@ -414,7 +414,7 @@ class Attention {
   const Emitting& in_;
   const Kernel& k_;
   const AttentionShape& s_;
-  static constexpr int unroll_ = 2;  // values that are read from workgroup memory before the first is used
+  static constexpr int unroll_ = 4;  // values that are read from workgroup memory before the first is used
   const AttentionOperands x_;
   std::set<std::string> declared_;
 };

@@ -11,6 +11,7 @@ using ir::Kernel;
 namespace {
 
 constexpr std::int64_t kThreads = 64;
+constexpr int kAhead = 8;  // values that are read before the first is added
 
 std::string load_text(Source& source, const ir::Load& load, const std::string& linear) {
   return read(source, load, address(source, load.map, linear, load.source == ir::Load::Source::memory ? load.place.offset : 0));
@@ -118,7 +119,6 @@ Piece sort_positions(const Emitting& in, const Sorted& sorted) {
 
 // A thread per result; eight values at a time are read before the first is added.
 Piece sum_sorted(const Emitting& in, const Sorted& sorted) {
-  constexpr int kAhead = 8;
   const Kernel& k = in.kernel;
   const std::int64_t D = k.lines, V = k.extent, threads = 256;
   const ir::Store& s = k.stores[0];
@@ -154,8 +154,9 @@ Piece sum_sorted(const Emitting& in, const Sorted& sorted) {
 }  // namespace
 
 // out[v, d] = the sum of values[p, d] over the p with ids[p] = v. Without sorting, a workgroup looks for one v among
-// a part of the ids: neighbouring threads are neighbouring d, and those above each other take turns with the ids.
-// What they have, and then the parts, are joined in order.
+// a part of the ids: neighbouring threads are neighbouring d, and those above each other have stretches of the ids. They
+// write down where v stands and then read those values, several at a time. What they have, and then the parts, are joined
+// in order.
 std::vector<Piece> emit_segment_sum(const Emitting& in) {
   const Kernel& k = in.kernel;
   const std::int64_t P = k.length, D = k.lines, V = k.extent;
@@ -165,7 +166,7 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
     return {sort_positions(in, sorted), sum_sorted(in, sorted)};
   }
   const ir::Store& s = k.stores[0];
-  constexpr std::int64_t kBeside = 32, kAbove = 8;
+  constexpr std::int64_t kBeside = 32, kAbove = 8, kThreadsOfIds = kBeside * kAbove, kMostIds = 1024;
   const std::int64_t blocks = ceil_div(D, kBeside);
   // Few ids to a workgroup, as long as there are not too many workgroups.
   std::int64_t parts = P <= 2048 ? 1 : std::clamp<std::int64_t>(4096 / (V * blocks), 1, ceil_div(P, 512));
@@ -177,33 +178,50 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
   first.note(Region::faults, DType::i32, true);
   if (whole) note_stores(first, k.stores, in.guarded);
   else first.note(Region::scratch, DType::f32, true);
+  const std::int64_t chunk = std::min(kMostIds, ceil_div(per_part, kThreadsOfIds) * kThreadsOfIds), share = chunk / kAbove;
   first.workgroup("sums", "f32", kBeside * kAbove);
+  first.workgroup("ids", "i32", chunk);
+  first.workgroup("found", "u32", chunk);
   first.line("let d = (group % {}u) * {}u + thread % {}u;", blocks, kBeside, kBeside);
   first.line("let lane = thread / {}u;", kBeside);
   first.line("let v = i32((group / {}u) % {}u);", blocks, V);
   first.line("let part = group / {}u;", blocks * V);
   first.line("let column = min(d, {}u);", D - 1);
+  first.line("let own = lane * {}u;", share);
   first.line("var sum = 0.0f;");
   first.line("let end = min({}u, (part + 1u) * {}u);", P, per_part);
-  first.line("var p = part * {}u + lane;", per_part);
-  // Eight ids at a time are read before the first is looked at.
-  first.open(fmt::format("for (; p + {}u < end; p += {}u) {{", 7 * kAbove, 8 * kAbove));
-  std::vector<std::string> ids;
-  for (int j = 0; j < 8; ++j) {
-    const std::string at = first.let(fmt::format("p + {}u", j * kAbove), "p");
-    ids.push_back(first.let(load_text(first, k.loads[0], at), "id"));
+  first.open(fmt::format("for (var begin = part * {}u; begin < end; begin += {}u) {{", per_part, chunk));
+  first.line("workgroupBarrier();");
+  // No load stands in a branch: one that waits for another waits for memory twice.
+  for (std::int64_t i = 0; i < chunk; i += kThreadsOfIds) {
+    const std::string p = first.let(fmt::format("begin + thread + {}u", i), "p");
+    const std::string at = first.let(fmt::format("min({}, {}u)", p, std::max<std::int64_t>(P - 1, 0)), "at");
+    const std::string id = first.let(load_text(first, k.loads[0], at), "id");
+    note_bad(first, k, id, "v == 0 && ");
+    first.line("ids[thread + {}u] = select(-1, {}, {} < end);", i, id, p);
   }
-  const auto add = [&](const std::string& id, const std::string& at) {
-    note_bad(first, k, id, "v == 0 && d == 0u && ");
-    first.open(fmt::format("if ({} == v) {{", id));
-    first.line("let x = ({}) * {}u + column;", at, D);
-    first.line("sum += {};", load_text(first, k.loads[1], "x"));
+  first.line("workgroupBarrier();");
+  first.line("var count = 0u;");
+  first.open(fmt::format("for (var i = own; i < own + {}u; i += 4u) {{", share));
+  for (int j = 0; j < 4; ++j) first.line("let id_{0} = ids[i + {0}u];", j);
+  for (int j = 0; j < 4; ++j) {
+    first.open(fmt::format("if (id_{} == v) {{", j));
+    first.line("if (thread % {}u == 0u) {{ found[own + count] = begin + i + {}u; }}", kBeside, j);
+    first.line("count++;");
     first.close();
-  };
-  for (int j = 0; j < 8; ++j) add(ids[static_cast<std::size_t>(j)], fmt::format("p + {}u", j * kAbove));
+  }
   first.close();
-  first.open(fmt::format("for (; p < end; p += {}u) {{", kAbove));
-  add(first.let(load_text(first, k.loads[0], "p"), "id"), "p");
+  first.line("workgroupBarrier();");
+  first.open(fmt::format("for (var i = 0u; i < count; i += {}u) {{", kAhead));
+  std::vector<std::string> values;
+  for (int j = 0; j < kAhead; ++j) {
+    const std::string p = first.let(fmt::format("found[own + min(i + {}u, count - 1u)]", j), "p");
+    const std::string at = first.let(fmt::format("{} * {}u + column", p, D), "x");
+    values.push_back(first.let(load_text(first, k.loads[1], at), "value"));
+  }
+  for (int j = 0; j < kAhead; ++j)
+    first.line("sum += select(0.0f, {}, i + {}u < count);", values[static_cast<std::size_t>(j)], j);
+  first.close();
   first.close();
   first.line("sums[thread] = sum;");
   first.line("workgroupBarrier();");

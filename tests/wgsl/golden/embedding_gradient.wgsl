@@ -4,6 +4,8 @@
 @group(0) @binding(1) var<storage, read_write> outputs: array<f32>;
 @group(0) @binding(2) var<storage, read_write> faults: array<atomic<i32>>;
 
+var<workgroup> found: array<u32, 256>;
+var<workgroup> ids: array<i32, 256>;
 var<workgroup> sums: array<f32, 256>;
 fn note_fault(node: i32, id: i32) {
   if (atomicCompareExchangeWeak(&faults[0], 0, node).exchanged) { atomicStore(&faults[1], id); }
@@ -16,82 +18,75 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   let v = i32((group / 1u) % 10u);
   let part = group / 10u;
   let column = min(d, 7u);
+  let own = lane * 32u;
   var sum = 0.0f;
   let end = min(5u, (part + 1u) * 5u);
-  var p = part * 5u + lane;
-  for (; p + 56u < end; p += 64u) {
-    let p_0 = p + 0u;
-    let i_1 = p_0 + 64u;
-    let id_2 = bitcast<i32>(inputs[i_1]);
-    let p_3 = p + 8u;
-    let i_4 = p_3 + 64u;
-    let id_5 = bitcast<i32>(inputs[i_4]);
-    let p_6 = p + 16u;
-    let i_7 = p_6 + 64u;
-    let id_8 = bitcast<i32>(inputs[i_7]);
-    let p_9 = p + 24u;
-    let i_10 = p_9 + 64u;
-    let id_11 = bitcast<i32>(inputs[i_10]);
-    let p_12 = p + 32u;
-    let i_13 = p_12 + 64u;
-    let id_14 = bitcast<i32>(inputs[i_13]);
-    let p_15 = p + 40u;
-    let i_16 = p_15 + 64u;
-    let id_17 = bitcast<i32>(inputs[i_16]);
-    let p_18 = p + 48u;
-    let i_19 = p_18 + 64u;
-    let id_20 = bitcast<i32>(inputs[i_19]);
-    let p_21 = p + 56u;
-    let i_22 = p_21 + 64u;
-    let id_23 = bitcast<i32>(inputs[i_22]);
-    if (v == 0 && d == 0u && (id_2 < 0 || id_2 >= 10)) { note_fault(3, id_2); }
-    if (id_2 == v) {
-      let x = (p + 0u) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
+  for (var begin = part * 5u; begin < end; begin += 256u) {
+    workgroupBarrier();
+    let p_0 = begin + thread + 0u;
+    let at_1 = min(p_0, 4u);
+    let i_2 = at_1 + 64u;
+    let id_3 = bitcast<i32>(inputs[i_2]);
+    if (v == 0 && (id_3 < 0 || id_3 >= 10)) { note_fault(3, id_3); }
+    ids[thread + 0u] = select(-1, id_3, p_0 < end);
+    workgroupBarrier();
+    var count = 0u;
+    for (var i = own; i < own + 32u; i += 4u) {
+      let id_0 = ids[i + 0u];
+      let id_1 = ids[i + 1u];
+      let id_2 = ids[i + 2u];
+      let id_3 = ids[i + 3u];
+      if (id_0 == v) {
+        if (thread % 32u == 0u) { found[own + count] = begin + i + 0u; }
+        count++;
+      }
+      if (id_1 == v) {
+        if (thread % 32u == 0u) { found[own + count] = begin + i + 1u; }
+        count++;
+      }
+      if (id_2 == v) {
+        if (thread % 32u == 0u) { found[own + count] = begin + i + 2u; }
+        count++;
+      }
+      if (id_3 == v) {
+        if (thread % 32u == 0u) { found[own + count] = begin + i + 3u; }
+        count++;
+      }
     }
-    if (v == 0 && d == 0u && (id_5 < 0 || id_5 >= 10)) { note_fault(3, id_5); }
-    if (id_5 == v) {
-      let x = (p + 8u) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
-    }
-    if (v == 0 && d == 0u && (id_8 < 0 || id_8 >= 10)) { note_fault(3, id_8); }
-    if (id_8 == v) {
-      let x = (p + 16u) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
-    }
-    if (v == 0 && d == 0u && (id_11 < 0 || id_11 >= 10)) { note_fault(3, id_11); }
-    if (id_11 == v) {
-      let x = (p + 24u) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
-    }
-    if (v == 0 && d == 0u && (id_14 < 0 || id_14 >= 10)) { note_fault(3, id_14); }
-    if (id_14 == v) {
-      let x = (p + 32u) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
-    }
-    if (v == 0 && d == 0u && (id_17 < 0 || id_17 >= 10)) { note_fault(3, id_17); }
-    if (id_17 == v) {
-      let x = (p + 40u) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
-    }
-    if (v == 0 && d == 0u && (id_20 < 0 || id_20 >= 10)) { note_fault(3, id_20); }
-    if (id_20 == v) {
-      let x = (p + 48u) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
-    }
-    if (v == 0 && d == 0u && (id_23 < 0 || id_23 >= 10)) { note_fault(3, id_23); }
-    if (id_23 == v) {
-      let x = (p + 56u) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
-    }
-  }
-  for (; p < end; p += 8u) {
-    let i_24 = p + 64u;
-    let id_25 = bitcast<i32>(inputs[i_24]);
-    if (v == 0 && d == 0u && (id_25 < 0 || id_25 >= 10)) { note_fault(3, id_25); }
-    if (id_25 == v) {
-      let x = (p) * 8u + column;
-      sum += bitcast<f32>(inputs[x]);
+    workgroupBarrier();
+    for (var i = 0u; i < count; i += 8u) {
+      let p_4 = found[own + min(i + 0u, count - 1u)];
+      let x_5 = p_4 * 8u + column;
+      let value_6 = bitcast<f32>(inputs[x_5]);
+      let p_7 = found[own + min(i + 1u, count - 1u)];
+      let x_8 = p_7 * 8u + column;
+      let value_9 = bitcast<f32>(inputs[x_8]);
+      let p_10 = found[own + min(i + 2u, count - 1u)];
+      let x_11 = p_10 * 8u + column;
+      let value_12 = bitcast<f32>(inputs[x_11]);
+      let p_13 = found[own + min(i + 3u, count - 1u)];
+      let x_14 = p_13 * 8u + column;
+      let value_15 = bitcast<f32>(inputs[x_14]);
+      let p_16 = found[own + min(i + 4u, count - 1u)];
+      let x_17 = p_16 * 8u + column;
+      let value_18 = bitcast<f32>(inputs[x_17]);
+      let p_19 = found[own + min(i + 5u, count - 1u)];
+      let x_20 = p_19 * 8u + column;
+      let value_21 = bitcast<f32>(inputs[x_20]);
+      let p_22 = found[own + min(i + 6u, count - 1u)];
+      let x_23 = p_22 * 8u + column;
+      let value_24 = bitcast<f32>(inputs[x_23]);
+      let p_25 = found[own + min(i + 7u, count - 1u)];
+      let x_26 = p_25 * 8u + column;
+      let value_27 = bitcast<f32>(inputs[x_26]);
+      sum += select(0.0f, value_6, i + 0u < count);
+      sum += select(0.0f, value_9, i + 1u < count);
+      sum += select(0.0f, value_12, i + 2u < count);
+      sum += select(0.0f, value_15, i + 3u < count);
+      sum += select(0.0f, value_18, i + 4u < count);
+      sum += select(0.0f, value_21, i + 5u < count);
+      sum += select(0.0f, value_24, i + 6u < count);
+      sum += select(0.0f, value_27, i + 7u < count);
     }
   }
   sums[thread] = sum;
