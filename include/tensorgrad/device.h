@@ -21,6 +21,9 @@ struct DeviceInfo {
   std::int64_t max_binding_bytes = 0;  // of what one kernel sees of a buffer
   bool subgroups = false;
   bool timestamps = false;  // kernels can be timed one by one
+
+  // Of the CPU: the vector instructions in use, by Highway's name ("AVX2", "NEON").
+  std::string simd;
 };
 
 // "cpu", then "webgpu:0", "webgpu:1", ... and "webgpu", which is short for the first of them; where

@@ -8,8 +8,9 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 
+#include "codegen/cpu/simd.h"
+#include "runtime/cpu/cores.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device.h"
 #include "runtime/webgpu/gpu.h"
@@ -20,8 +21,6 @@
 namespace tensorgrad {
 
 namespace {
-
-int hardware_threads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 DeviceInfo info_of(const webgpu::AdapterInfo& adapter, std::string name) {
   DeviceInfo info;
@@ -71,8 +70,14 @@ std::string meaning_of_auto() {
 std::vector<DeviceInfo> devices() {
   DeviceInfo cpu;
   cpu.name = "cpu";
-  cpu.description = fmt::format("the CPU, {} threads", hardware_threads());
-  cpu.available = true;
+  cpu.description = "the CPU";
+  try {
+    cpu.simd = cpu::simd_target();
+    cpu.description += fmt::format(", {} threads, {}", cpu::usable_cores(), cpu.simd);
+    cpu.available = true;
+  } catch (const UserError& error) {
+    cpu.problem = error.what();
+  }
   std::vector<DeviceInfo> list = {cpu};
   list_webgpu(list);
   const std::string named = meaning_of_auto();
@@ -155,7 +160,8 @@ std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sha
   if (threads < 0 || threads > 1024) user_error("threads: {} is not between 0 (one per core) and 1024", threads);
   if (name == "auto")
     if (const auto index = webgpu::first_hardware()) return open_webgpu(*index, sharing);
-  const int count = threads > 0 ? threads : hardware_threads();
+  cpu::choose_simd_target();
+  const int count = threads > 0 ? threads : cpu::usable_cores();
   return obtain(sharing, fmt::format("cpu:{}", count), [&] { return make_cpu_device(count); },
                 [](Device&) { return true; });
 }

@@ -29,6 +29,7 @@ const std::map<std::string, int> kMessages = {
     {"compile/feed.cpp", 7},
     {"compile/handles.cpp", 8},
     {"compile/initialise.cpp", 1},
+    {"codegen/cpu/simd.cpp", 1},
     {"codegen/wgsl/emit.cpp", 1},
     {"codegen/wgsl/link.cpp", 1},
     {"compile/run.cpp", 3},

@@ -1,7 +1,10 @@
 // The text of every message that compile(), compile_forward() and attach() can end in.
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <limits>
 
+#include "codegen/cpu/simd.h"
 #include "tests/errors/expect_error.h"
 
 namespace tensorgrad::errors {
@@ -98,6 +101,10 @@ TEST(CompileErrors, PassesAndThreads) {
        with_variable("TENSORGRAD_THREADS", "0")},
       {"device in the environment", "TENSORGRAD_DEVICE: 'gpu' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", 0,
        with_variable("TENSORGRAD_DEVICE", "gpu")},
+      {"vector instructions",
+       fmt::format("TENSORGRAD_SIMD: there is no 'AVX9' here\n  hint: this machine and build have {}",
+                   fmt::join(cpu::simd_targets(), ", ")),
+       0, with_variable("TENSORGRAD_SIMD", "AVX9")},
   });
 }
 

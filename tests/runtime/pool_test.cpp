@@ -1,10 +1,12 @@
-// The thread pool: every task once, the same error for any number of threads, several callers at once.
+// The thread pool: every task once, the same error for any number of threads, several callers at
+// once.
 #include "runtime/cpu/pool.h"
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 
 namespace tensorgrad::cpu {
 namespace {
@@ -61,6 +63,63 @@ TEST(Pool, ServesSeveralCallers) {
     });
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
+}
+
+// Long enough for workers to sleep before some rounds, and for the caller to sleep in others.
+TEST(Pool, SleepsAndWakes) {
+  Pool pool(3);
+  for (int round = 0; round < 200; ++round) {
+    if (round % 2) std::this_thread::sleep_for(std::chrono::microseconds(10 * round));
+    std::atomic<int> ran{0};
+    pool.run(1 + round % 7, [&](std::int64_t i) {
+      if (i == round % 5) std::this_thread::sleep_for(std::chrono::microseconds(3 * round));
+      ++ran;
+    });
+    ASSERT_EQ(ran, 1 + round % 7);
+  }
+}
+
+TEST(Pool, StaysAwakeWithinAStep) {
+  Pool pool(2);
+  for (int step = 0; step < 20; ++step) {
+    const Pool::Step awake(pool);
+    for (int round = 0; round < 20; ++round) {
+      std::atomic<std::int64_t> sum{0};
+      pool.run(5, [&](std::int64_t i) { sum += i; });
+      ASSERT_EQ(sum, 10);
+      std::this_thread::sleep_for(std::chrono::microseconds(50 * (round % 3)));
+    }
+  }
+}
+
+TEST(Pool, KeepsASingleTaskOnTheCallersThread) {
+  Pool pool(4);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 100; ++round)
+    pool.run(1, [&](std::int64_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
+}
+
+// A task that is a run itself finds the workers taken.
+TEST(Pool, RunsWithinARun) {
+  Pool pool(3);
+  std::atomic<std::int64_t> sum{0};
+  pool.run(10, [&](std::int64_t i) { pool.run(10, [&](std::int64_t j) { sum += 10 * i + j; }); });
+  EXPECT_EQ(sum, 4950);
+}
+
+TEST(Pool, LeavesAnErrorBehind) {
+  Pool pool(2);
+  EXPECT_THROW(pool.run(2, [](std::int64_t) { throw std::runtime_error("both"); }),
+               std::runtime_error);
+  EXPECT_NO_THROW(pool.run(2, [](std::int64_t) {}));
+}
+
+TEST(Pool, EndsWhileWorkersLookOrSleep) {
+  for (int i = 0; i < 100; ++i) {
+    Pool pool(4);
+    if (i % 3) pool.run(8, [](std::int64_t) {});
+    std::this_thread::sleep_for(std::chrono::microseconds(5 * i));
+  }
 }
 
 }  // namespace

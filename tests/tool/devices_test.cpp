@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "codegen/cpu/simd.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/run_tool.h"
 
@@ -14,7 +15,7 @@ namespace {
 constexpr const char* kKeys =
     "name description available chosen_by_auto problem backend software max_buffer_bytes "
     "max_binding_bytes "
-    "subgroups timestamps";
+    "subgroups timestamps simd";
 
 TEST(ToolDevices, ListsTheCpuFirst) {
   const ToolRun run = run_tool("devices --json");
@@ -35,6 +36,21 @@ TEST(ToolDevices, ListsTheCpuFirst) {
   }
   EXPECT_EQ(automatic, 1);
   expect_starts_with(run_tool("devices").out, "cpu       the CPU, ");
+}
+
+TEST(ToolDevices, TheCpuUsesTheVectorInstructionsThatAreNamed) {
+  const std::string best = json_lines(run_tool("devices --json"))[0]["simd"];
+  EXPECT_EQ(best, cpu::simd_targets().front());
+  for (const std::string& name : cpu::simd_targets()) {
+    const ToolRun run = run_tool("devices --json", "env TENSORGRAD_SIMD=" + name);
+    EXPECT_EQ(json_lines(run)[0]["simd"], name);
+  }
+  const ToolRun run = run_tool("devices", "env TENSORGRAD_SIMD=AVX9");
+  EXPECT_EQ(run.exit_code, 0);
+  expect_starts_with(run.out,
+                     "cpu       the CPU   (not available)\n"
+                     "          TENSORGRAD_SIMD: there is no 'AVX9' here\n"
+                     "            hint: this machine and build have " + best);
 }
 
 TEST(ToolDevices, ALibraryThatIsNotThereIsNamedWithTheRepair) {

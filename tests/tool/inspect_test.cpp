@@ -42,7 +42,7 @@ TEST(ToolBench, ReportsAModel) {
   const auto lines = json_lines(run);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(keys(lines[0]),
-            "model device threads batch ms_per_step best_ms compile_ms kernels dispatches passes "
+            "model device threads simd batch ms_per_step best_ms compile_ms kernels dispatches passes "
             "submits arena_bytes param_bytes operations bytes_moved gflops");
   EXPECT_EQ(lines[0]["model"], "mlp_sin");
   EXPECT_EQ(lines[0]["threads"], 2);

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "bench_models.h"
+#include "codegen/cpu/simd.h"
 #include "profile.h"
 #include "support/fail.h"
 
@@ -86,6 +87,7 @@ void bench(const BenchModel& model, const BenchOptions& options) {
     Json line = {{"model", model.name},
                  {"device", program.device()},
                  {"threads", program.threads()},
+                 {"simd", program.device() == "cpu" ? cpu::simd_target() : ""},
                  {"batch", batch},
                  {"ms_per_step", rounded(timing.median(), 4)},
                  {"best_ms", rounded(timing.best(), 4)},

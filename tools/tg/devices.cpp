@@ -13,8 +13,8 @@ namespace {
 void print_device(const DeviceInfo& device) {
   const bool short_name = device.available && device.name == "webgpu";
   fmt::print("{:<10}{}{}\n", device.name, device.description,
-             device.chosen_by_auto            ? "   (what auto chooses)"
-             : !device.available              ? "   (not available)"
+             !device.available                ? "   (not available)"
+             : device.chosen_by_auto          ? "   (what auto chooses)"
              : device.software && !short_name ? "   (never chosen by auto)"
                                               : "");
   if (device.max_buffer_bytes > 0 && !short_name) {
@@ -44,7 +44,8 @@ void list_devices(bool json) {
                 {"max_buffer_bytes", device.max_buffer_bytes},
                 {"max_binding_bytes", device.max_binding_bytes},
                 {"subgroups", device.subgroups},
-                {"timestamps", device.timestamps}});
+                {"timestamps", device.timestamps},
+                {"simd", device.simd}});
   }
 }
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <type_traits>
 
 #include "codegen/cpu/block_program.h"
 #include "codegen/cpu/reader.h"
@@ -12,12 +12,29 @@
 
 namespace tensorgrad::cpu {
 
+// A function of the number of a task, by reference: what it is made of must outlive the call that it is
+// passed to. A std::function would ask for memory for each kernel of a step.
+class TaskRef {
+ public:
+  template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
+  TaskRef(F&& task)  // NOLINT: lambdas are passed as they are
+      : object_(&task), call_([](const void* object, std::int64_t i) {
+          (*static_cast<const std::remove_reference_t<F>*>(object))(i);
+        }) {}
+  void operator()(std::int64_t i) const { call_(object_, i); }
+
+ private:
+  const void* object_;
+  void (*call_)(const void*, std::int64_t);
+};
+
 // Runs task(0) .. task(n-1), side by side if it can; returns when all are done. If tasks throw,
 // the exception of the lowest one is thrown.
 class Executor {
  public:
   virtual ~Executor() = default;
-  virtual void run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) = 0;
+  virtual void run(std::int64_t tasks, TaskRef task) = 0;
 };
 
 class Compiled {

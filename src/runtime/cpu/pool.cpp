@@ -1,23 +1,49 @@
 #include "runtime/cpu/pool.h"
 
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
 namespace tensorgrad::cpu {
 
 namespace {
 
-// Looks again and again for a few microseconds before it gives the core away: kernels follow each other
-// closely, and waking a sleeping thread costs as much as a small one of them.
-template <class Condition>
-bool spin(Condition condition) {
-  for (int i = 0; i < 64; ++i) {
-    for (int j = 0; j < 32; ++j) {
-      if (condition()) return true;
+using Clock = std::chrono::steady_clock;
+
+// Looking longer than it takes to wake a sleeping thread, 5 to 50 us, gains nothing; within a step
+// it saves the next kernel that time.
+constexpr auto kAfterRound = std::chrono::microseconds(100);
+constexpr auto kWithinStep = std::chrono::microseconds(400);
+// How long a caller looks for the end of tasks that workers are in the middle of. If one of them
+// has lost its core to another program, the caller's sleep gives it this one.
+constexpr auto kForWorkers = std::chrono::microseconds(250);
+
+void relax() {
 #if defined(__x86_64__) || defined(__i386__)
-      __builtin_ia32_pause();
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
 #endif
-    }
-    if (i % 8 == 7) std::this_thread::yield();
+}
+
+// Looks for what is waited for until `limit()` has passed. It asks the system for other threads
+// that could use the core every few microseconds, so that a machine with more to do than it has
+// cores loses little by it.
+template <class Condition, class Limit>
+bool spin(Condition condition, Limit limit) {
+  for (int i = 0; i < 32; ++i) {
+    if (condition()) return true;
+    relax();
   }
-  return condition();
+  const Clock::time_point start = Clock::now();
+  for (int looks = 1;; ++looks) {
+    for (int i = 0; i < 64; ++i) {
+      if (condition()) return true;
+      relax();
+    }
+    if (looks % 8 == 0) std::this_thread::yield();
+    if (Clock::now() - start > limit()) return condition();
+  }
 }
 
 }  // namespace
@@ -27,77 +53,102 @@ Pool::Pool(int threads) {
 }
 
 Pool::~Pool() {
+  round_.stop = true;
   {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
+    std::lock_guard lock(mutex_);  // a worker is before its last look, or asleep
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
-void Pool::run(std::int64_t tasks, const Task& task) {
-  std::unique_lock own(busy_, std::try_to_lock);
-  if (tasks <= 1 || workers_.empty() || !own) {
+void Pool::run(std::int64_t tasks, TaskRef task) {
+  if (tasks <= 1 || workers_.empty() || taken_.exchange(true, std::memory_order_acquire)) {
     for (std::int64_t i = 0; i < tasks; ++i) task(i);
     return;
   }
-  bool sleepers = false;
-  {
-    std::lock_guard lock(mutex_);
-    task_ = &task;
-    tasks_ = tasks;
-    next_ = 0;
-    error_ = nullptr;
-    ++round_;
-    sleepers = asleep_ > 0;
-  }
-  if (sleepers) wake_.notify_all();
-  take_tasks(task, tasks);
-  // Nothing is left to take: whoever has not come by now need not.
-  {
-    std::lock_guard lock(mutex_);
-    task_ = nullptr;
-  }
-  if (!spin([&] { return active_ == 0; })) {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return active_ == 0; });
-  }
-  std::lock_guard lock(mutex_);
-  if (error_) std::rethrow_exception(error_);
+  round_.task = &task;
+  round_.tasks = tasks;
+  round_.finished.store(0, std::memory_order_relaxed);
+  // The first task is the caller's from the start: it leaves the line to the workers while they
+  // take theirs. In one order with `asleep`: a worker sees this, or is seen asleep.
+  round_.left = tasks - 1;
+  wake_workers(tasks - 1);
+  do_task(0);
+  wait_for_workers(tasks - 1 - take_tasks());
+  const std::exception_ptr error = std::exchange(error_, nullptr);
+  taken_.store(false, std::memory_order_release);
+  if (error) std::rethrow_exception(error);
 }
 
-// All tasks run even if one throws, so that the error is the same for any number of threads.
-void Pool::take_tasks(const Task& task, std::int64_t tasks) {
-  for (std::int64_t i = next_++; i < tasks; i = next_++) {
-    try {
-      task(i);
-    } catch (...) {
-      std::lock_guard lock(mutex_);
-      if (!error_ || i < error_task_) error_ = std::current_exception(), error_task_ = i;
-    }
+// All of them run even if one throws, so that the error is the same for any number of threads.
+void Pool::do_task(std::int64_t i) {
+  try {
+    (*round_.task)(i);
+  } catch (...) {
+    std::lock_guard lock(mutex_);
+    if (!error_ || i < error_task_) error_ = std::current_exception(), error_task_ = i;
   }
+}
+
+// Takes tasks until there are none, and returns how many it took. `left` may go below zero; the
+// next round sets it.
+std::int64_t Pool::take_tasks() {
+  std::int64_t taken = 0;
+  for (;; ++taken) {
+    const std::int64_t left = round_.left.fetch_sub(1, std::memory_order_acquire);
+    if (left <= 0) return taken;
+    do_task(round_.tasks - left);
+  }
+}
+
+// As many as there is work for, those that are awake counted.
+void Pool::wake_workers(std::int64_t tasks) {
+  if (round_.asleep == 0) return;
+  const std::unique_lock lock(mutex_);
+  const int asleep = round_.asleep;
+  const auto awake = static_cast<std::int64_t>(workers_.size()) - asleep;
+  const auto more = static_cast<int>(std::clamp<std::int64_t>(tasks - awake, 0, asleep));
+  round_.asleep = asleep - more;
+  called_ += more;
+  for (int i = 0; i < more; ++i) wake_.notify_one();
+}
+
+// Until workers have finished that many tasks.
+void Pool::wait_for_workers(std::int64_t tasks) {
+  const auto finished = [&] { return round_.finished.load() == tasks; };
+  if (spin(finished, [] { return kForWorkers; })) return;
+  std::unique_lock lock(mutex_);
+  round_.caller_sleeps = true;
+  done_.wait(lock, finished);
+  round_.caller_sleeps.store(false, std::memory_order_relaxed);
+}
+
+// Who was called stays awake even if the round was over before it came: more will follow.
+void Pool::sleep_until_work() {
+  std::unique_lock lock(mutex_);
+  ++round_.asleep;
+  wake_.wait(lock, [&] { return called_ > 0 || round_.left > 0 || round_.stop; });
+  if (called_ > 0)
+    --called_;
+  else
+    --round_.asleep;
 }
 
 void Pool::work() {
-  std::uint64_t seen = 0;
-  for (;;) {
-    spin([&] { return stop_ || round_ != seen; });
-    const Task* task = nullptr;
-    std::int64_t tasks = 0;
-    {
-      std::unique_lock lock(mutex_);
-      ++asleep_;
-      wake_.wait(lock, [&] { return stop_ || round_ != seen; });
-      --asleep_;
-      if (stop_) return;
-      seen = round_;
-      if (!task_) continue;  // too late
-      task = task_, tasks = tasks_;
-      ++active_;
+  const auto called = [&] {
+    return round_.left.load(std::memory_order_relaxed) > 0 || round_.stop;
+  };
+  const auto limit = [&] {
+    return round_.steps.load(std::memory_order_relaxed) > 0 ? kWithinStep : kAfterRound;
+  };
+  while (!round_.stop) {
+    if (!spin(called, limit)) sleep_until_work();
+    if (const std::int64_t taken = take_tasks()) {
+      round_.finished += taken;
+      if (!round_.caller_sleeps) continue;
+      { std::lock_guard lock(mutex_); }
+      done_.notify_one();
     }
-    take_tasks(*task, tasks);
-    std::lock_guard lock(mutex_);
-    if (--active_ == 0) done_.notify_one();
   }
 }
 

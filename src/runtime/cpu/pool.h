@@ -1,11 +1,15 @@
 // Pool: persistent threads that share out numbered tasks.
+//
+// Workers look for the next round for a while before they sleep, because the kernels of a step
+// follow each other within microseconds and waking a thread takes longer than many of them. Nothing
+// is locked between rounds that find the workers awake; the mutex is for going to sleep, for waking
+// up and for errors.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -22,26 +26,53 @@ class Pool : public Executor {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  using Task = std::function<void(std::int64_t)>;
-
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
-  void run(std::int64_t tasks, const Task& task) override;
+
+  // One run at a time has the workers. A run that finds them taken, by another thread or by the run
+  // that it is part of, does its tasks itself.
+  void run(std::int64_t tasks, TaskRef task) override;
+
+  // While one lives, rounds are expected soon: workers wait longer before they sleep.
+  class Step {
+   public:
+    explicit Step(Pool& pool) : pool_(pool) {
+      pool_.round_.steps.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Step() { pool_.round_.steps.fetch_sub(1, std::memory_order_relaxed); }
+    Step(const Step&) = delete;
+    Step& operator=(const Step&) = delete;
+
+   private:
+    Pool& pool_;
+  };
 
  private:
+  // What changes from round to round, in one cache line. `task` and `tasks` may be read by whoever
+  // has taken a task, because the round does not end before that task is counted as finished.
+  struct alignas(64) Round {
+    std::atomic<std::int64_t> left{0};      // tasks that nobody has taken
+    std::atomic<std::int64_t> finished{0};  // by workers
+    const TaskRef* task = nullptr;
+    std::int64_t tasks = 0;
+    std::atomic<int> asleep{0};  // workers that need to be woken
+    std::atomic<int> steps{0};   // objects of class Step
+    std::atomic<bool> caller_sleeps{false};
+    std::atomic<bool> stop{false};
+  };
+
   void work();
-  void take_tasks(const Task& task, std::int64_t tasks);
+  void do_task(std::int64_t i);
+  std::int64_t take_tasks();
+  void wake_workers(std::int64_t tasks);
+  void wait_for_workers(std::int64_t tasks);
+  void sleep_until_work();
 
   std::vector<std::thread> workers_;
-  std::mutex busy_;  // one run at a time; others work alone
+  Round round_;
+  alignas(64) std::atomic<bool> taken_{false};  // a run has the workers
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  std::atomic<std::uint64_t> round_{0};
-  std::atomic<int> active_{0};  // workers inside the current round
-  int asleep_ = 0;
-  std::atomic<bool> stop_{false};
-  const Task* task_ = nullptr;  // null between rounds
-  std::int64_t tasks_ = 0;
-  std::atomic<std::int64_t> next_{0};
+  int called_ = 0;  // workers that were woken and are on their way; no longer counted as asleep
   std::exception_ptr error_;
   std::int64_t error_task_ = 0;
 };
