@@ -1,10 +1,7 @@
 #include "codegen/cpu/block_program.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "support/threefry.h"
+#include <cstring>
 
 namespace tensorgrad::cpu {
 
@@ -14,85 +11,43 @@ using ir::ScalarOp;
 
 namespace {
 
-// Blocks hold f32 or i32; both are looked at through these. (Built with -fno-strict-aliasing.)
-const std::int32_t* ints(const float* block) { return reinterpret_cast<const std::int32_t*>(block); }
-std::int32_t* ints(float* block) { return reinterpret_cast<std::int32_t*>(block); }
+// Shorter lines are not worth a loop of their own.
+constexpr std::int64_t kShortLine = 16;
 
-template <class T, class R, class F>
-void unary(const T* a, R* out, int n, F f) {
-  for (int i = 0; i < n; ++i) out[i] = f(a[i]);
+std::size_t index(Reg r) { return static_cast<std::size_t>(r); }
+
+bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+// Whether two instructions compute the same, given operands that are numbered by value.
+bool same_value(const Instr& x, const Instr& y) {
+  if (x.op != y.op || x.dtype != y.dtype || x.a != y.a || x.b != y.b || x.c != y.c || x.line != y.line) return false;
+  if (x.op == ScalarOp::constant) return same_bits(element(x.value, x.dtype), element(y.value, y.dtype));
+  return x.slot == y.slot && x.extent == y.extent && x.stride == y.stride && x.site == y.site && x.combine == y.combine;
 }
 
-template <class T, class R, class F>
-void binary(const T* a, const T* b, R* out, int n, F f) {
-  for (int i = 0; i < n; ++i) out[i] = f(a[i], b[i]);
-}
-
-// Two's complement arithmetic that wraps around.
-std::int32_t wrap(std::uint32_t x) { return static_cast<std::int32_t>(x); }
-std::uint32_t u(std::int32_t x) { return static_cast<std::uint32_t>(x); }
-
-std::int32_t truncate(float x) {
-  if (std::isnan(x)) return 0;
-  if (x >= 0x1p31f) return std::numeric_limits<std::int32_t>::max();
-  if (x < -0x1p31f) return std::numeric_limits<std::int32_t>::min();
-  return static_cast<std::int32_t>(x);
-}
-
-void check(std::int32_t id, const Instr& in) {
-  if (id < 0 || id >= in.extent) throw IndexError{id, in.extent, in.node};
-}
-
-template <class T>
-void compare(const Instr& in, const T* a, const T* b, std::int32_t* out, int n) {
-  switch (in.op) {
-    case ScalarOp::less: return binary(a, b, out, n, [](T x, T y) { return std::int32_t{x < y}; });
-    case ScalarOp::less_equal: return binary(a, b, out, n, [](T x, T y) { return std::int32_t{x <= y}; });
-    default: return binary(a, b, out, n, [](T x, T y) { return std::int32_t{x == y}; });
+bool has_loop(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::load:
+    case ScalarOp::gather:
+    case ScalarOp::constant:
+    case ScalarOp::random:
+    case ScalarOp::check_index:
+    case ScalarOp::reduce:
+    case ScalarOp::spread:
+    case ScalarOp::accumulator: return false;
+    default: return true;
   }
 }
 
-void real_arithmetic(const Instr& in, const float* a, const float* b, float* out, int n) {
-  switch (in.op) {
-    case ScalarOp::add: return binary(a, b, out, n, [](float x, float y) { return x + y; });
-    case ScalarOp::sub: return binary(a, b, out, n, [](float x, float y) { return x - y; });
-    case ScalarOp::mul: return binary(a, b, out, n, [](float x, float y) { return x * y; });
-    case ScalarOp::div: return binary(a, b, out, n, [](float x, float y) { return x / y; });
-    // NaN wins: x + y is NaN when either is.
-    case ScalarOp::minimum:
-      return binary(a, b, out, n, [](float x, float y) { return x != x || y != y ? x + y : (y < x ? y : x); });
-    case ScalarOp::maximum:
-      return binary(a, b, out, n, [](float x, float y) { return x != x || y != y ? x + y : (x < y ? y : x); });
-    case ScalarOp::pow: return binary(a, b, out, n, [](float x, float y) { return std::pow(x, y); });
-    case ScalarOp::neg: return unary(a, out, n, [](float x) { return -x; });
-    case ScalarOp::abs: return unary(a, out, n, [](float x) { return std::fabs(x); });
-    case ScalarOp::sign:
-      return unary(a, out, n, [](float x) { return x != x ? x : static_cast<float>((x > 0) - (x < 0)); });
-    case ScalarOp::sqrt: return unary(a, out, n, [](float x) { return std::sqrt(x); });
-    case ScalarOp::exp: return unary(a, out, n, [](float x) { return std::exp(x); });
-    case ScalarOp::expm1: return unary(a, out, n, [](float x) { return std::expm1(x); });
-    case ScalarOp::log: return unary(a, out, n, [](float x) { return std::log(x); });
-    case ScalarOp::log1p: return unary(a, out, n, [](float x) { return std::log1p(x); });
-    case ScalarOp::sin: return unary(a, out, n, [](float x) { return std::sin(x); });
-    case ScalarOp::cos: return unary(a, out, n, [](float x) { return std::cos(x); });
-    case ScalarOp::tanh: return unary(a, out, n, [](float x) { return std::tanh(x); });
-    case ScalarOp::erf: return unary(a, out, n, [](float x) { return std::erf(x); });
-    default: return;
-  }
-}
-
-void int_arithmetic(const Instr& in, const std::int32_t* a, const std::int32_t* b, std::int32_t* out, int n) {
-  using I = std::int32_t;
-  switch (in.op) {
-    case ScalarOp::add: return binary(a, b, out, n, [](I x, I y) { return wrap(u(x) + u(y)); });
-    case ScalarOp::sub: return binary(a, b, out, n, [](I x, I y) { return wrap(u(x) - u(y)); });
-    case ScalarOp::mul: return binary(a, b, out, n, [](I x, I y) { return wrap(u(x) * u(y)); });
-    case ScalarOp::minimum: return binary(a, b, out, n, [](I x, I y) { return std::min(x, y); });
-    case ScalarOp::maximum: return binary(a, b, out, n, [](I x, I y) { return std::max(x, y); });
-    case ScalarOp::neg: return unary(a, out, n, [](I x) { return wrap(0u - u(x)); });
-    case ScalarOp::abs: return unary(a, out, n, [](I x) { return x < 0 ? wrap(0u - u(x)) : x; });
-    case ScalarOp::sign: return unary(a, out, n, [](I x) { return I{x > 0} - I{x < 0}; });
-    default: return;
+int cost_of(ScalarOp op) {
+  switch (op) {
+    case ScalarOp::constant: return 0;
+    case ScalarOp::div:
+    case ScalarOp::sqrt:
+    case ScalarOp::gather: return 3;
+    case ScalarOp::pow:
+    case ScalarOp::random: return 20;
+    default: return ir::is_costly(op) ? 6 : 1;
   }
 }
 
@@ -101,152 +56,183 @@ void int_arithmetic(const Instr& in, const std::int32_t* a, const std::int32_t* 
 BlockProgram::BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program,
                            std::span<const Reg> kept, std::int64_t length, int capacity)
     : code_(program.code), length_(length), capacity_(capacity) {
+  std::vector<int> slots(loads.size(), -1);
   for (Instr& in : code_) {
     if (in.op != ScalarOp::load && in.op != ScalarOp::gather) continue;
-    loads_.push_back(loads[static_cast<std::size_t>(in.slot)]);
-    readers_.emplace_back(loads_.back());
-    in.slot = static_cast<int>(loads_.size()) - 1;
+    int& slot = slots[static_cast<std::size_t>(in.slot)];
+    if (slot < 0) {
+      slot = static_cast<int>(loads_.size());
+      loads_.push_back(loads[static_cast<std::size_t>(in.slot)]);
+      readers_.emplace_back(loads_.back());
+    }
+    in.slot = slot;
   }
-  // Pieces of scratch memory are handed on once their register was read for the last time.
-  const auto n = code_.size();
-  std::vector<std::size_t> last_use(n, 0);
-  for (std::size_t i = 0; i < n; ++i)
-    for (const Reg r : {code_[i].a, code_[i].b, code_[i].c})
-      if (r >= 0) last_use[static_cast<std::size_t>(r)] = i;
-  for (const Reg r : kept) last_use[static_cast<std::size_t>(r)] = n;
-  slot_.assign(n, -1);
-  constants_.resize(n);
-  std::vector<int> free;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (code_[i].op == ScalarOp::constant) {
-      constants_[i].assign(static_cast<std::size_t>(capacity_), element(code_[i].value, code_[i].dtype));
-      continue;
-    }
-    if (free.empty()) free.push_back(slots_++);
-    slot_[i] = free.back();
-    free.pop_back();
-    for (const Reg r : {code_[i].a, code_[i].b, code_[i].c}) {
-      if (r < 0) continue;
-      const auto reg = static_cast<std::size_t>(r);
-      const bool first_mention = std::find(free.begin(), free.end(), slot_[reg]) == free.end();
-      if (last_use[reg] == i && slot_[reg] >= 0 && first_mention) free.push_back(slot_[reg]);
-    }
+  number_values();
+  choose_modes(kept);
+  make_steps();
+  hand_out_slots(kept);
+}
+
+// Gradients that are written out repeat what the value computed: such instructions run once.
+void BlockProgram::number_values() {
+  same_.resize(code_.size());
+  for (std::size_t i = 0; i < code_.size(); ++i) {
+    Instr& in = code_[i];
+    for (Reg* r : {&in.a, &in.b, &in.c})
+      if (*r >= 0) *r = same_[index(*r)];
+    std::size_t first = 0;
+    while (first < i && !(same_[first] == static_cast<Reg>(first) && same_value(code_[first], in))) ++first;
+    same_[i] = static_cast<Reg>(first);
   }
 }
 
-const float* const* BlockProgram::run(const Memory& memory, const Block& block, float* scratch, Part part,
-                                      const Given& given) const {
-  thread_local std::vector<const float*> values;
-  values.resize(code_.size());
-  const auto value = [&](Reg r) { return r < 0 ? nullptr : values[static_cast<std::size_t>(r)]; };
+// Which values are one number for all elements, which loads are one row for all lines, and which values somebody
+// wants as arrays.
+void BlockProgram::choose_modes(std::span<const Reg> kept) {
+  const std::size_t n = code_.size();
+  one_.assign(n, false), full_.assign(n, false);
+  std::vector<bool> row(n, false);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Instr& in = code_[i];
+    if (in.op == ScalarOp::constant)
+      one_[i] = true;
+    else if (in.op == ScalarOp::load)
+      one_[i] = readers_[static_cast<std::size_t>(in.slot)].splat();
+    else if (in.op == ScalarOp::spread)
+      one_[i] = one_[index(in.a)];
+    else if (has_loop(in.op))
+      one_[i] = one_[index(in.a)] && (in.b < 0 || one_[index(in.b)]) && (in.c < 0 || one_[index(in.c)]);
+    row[i] = in.op == ScalarOp::load && !in.line && length_ >= kShortLine &&
+             readers_[static_cast<std::size_t>(in.slot)].period() == length_;
+  }
+  for (const Reg r : kept) full_[index(same_[index(r)])] = true;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Instr& in = code_[i];
+    if (same_[i] != static_cast<Reg>(i) || one_[i]) continue;
+    if (!has_loop(in.op)) {
+      // A spread reads one value per line, as do instructions per line from arrays of lines.
+      for (const Reg r : {in.a, in.b, in.c})
+        if (r >= 0) full_[index(r)] = true;
+      continue;
+    }
+    // Arrays, or at most one number (per line) of a and b; select takes numbers for b and c.
+    const bool select = in.op == ScalarOp::select;
+    const auto number = [&](Reg r) {
+      return one_[index(r)] || (!in.line && instr(r).op == ScalarOp::spread && length_ >= kShortLine);
+    };
+    if (in.b < 0) {
+      full_[index(in.a)] = true;
+    } else if (select) {
+      if (!one_[index(in.a)]) full_[index(in.a)] = true;
+      for (const Reg r : {in.b, in.c})
+        if (!number(r) || (one_[index(in.a)] && !one_[index(r)])) full_[index(r)] = true;
+    } else if (number(in.a) && number(in.b)) {
+      full_[index(one_[index(in.a)] ? in.b : in.a)] = true;
+    } else {
+      for (const Reg r : {in.a, in.b})
+        if (!number(r) && !row[index(r)]) full_[index(r)] = true;
+    }
+  }
+  for (std::size_t i = 0; i < n; ++i)
+    if (row[i] && !full_[i] && same_[i] == static_cast<Reg>(i)) rows_.push_back(static_cast<Reg>(i));
+}
+
+void BlockProgram::make_steps() {
   for (std::size_t i = 0; i < code_.size(); ++i) {
     const Instr& in = code_[i];
-    if (in.op == ScalarOp::constant) {
-      values[i] = constants_[i].data();
-      continue;
-    }
-    if (part == Part::elements && in.line) continue;
-    if (part == Part::lines && !in.line) continue;
-    float* out = scratch + static_cast<std::size_t>(slot_[i]) * static_cast<std::size_t>(capacity_);
-    values[i] = out;
-    const std::int64_t begin = in.line ? block.first_line : block.begin;
-    const int n = in.line ? block.lines : block.n;
-    switch (in.op) {
-      case ScalarOp::load:
-        values[i] = readers_[static_cast<std::size_t>(in.slot)].read(memory, begin, n, out);
-        break;
-      case ScalarOp::accumulator: values[i] = given.accumulator; break;
-      case ScalarOp::reduce:
-        if (part == Part::lines)
-          values[i] = given.reductions[i];
-        else
-          reduce(in, value(in.a), block.lines, out);
-        break;
-      case ScalarOp::spread: {
-        const float* from = value(in.a);
-        for (int l = 0; l < block.lines; ++l) std::fill_n(out + l * length_, length_, from[l]);
-        break;
+    const auto reg = static_cast<Reg>(i);
+    if (same_[i] != reg || in.op == ScalarOp::constant) continue;
+    if (std::find(rows_.begin(), rows_.end(), reg) != rows_.end()) continue;
+    if (in.op == ScalarOp::spread && !full_[i] && !one_[i]) continue;
+    Step step{.op = in.op, .reg = reg, .line = in.line, .one = one_[i], .filled = one_[i] && full_[i]};
+    step.a.reg = in.a, step.b.reg = in.b, step.c.reg = in.c;
+    const bool real = in.a >= 0 && instr(in.a).dtype == DType::f32;
+    if (has_loop(in.op) && one_[i]) {
+      step.loop = find_loop(in.op, real);
+    } else if (has_loop(in.op)) {
+      unsigned ones = kNoOnes, bit = 1;
+      for (Operand* o : {&step.a, &step.b, &step.c}) {
+        if (o->reg < 0) continue;
+        if (one_[index(o->reg)]) {
+          o->mode = Mode::one;
+        } else if (!full_[index(o->reg)]) {
+          const bool spread = instr(o->reg).op == ScalarOp::spread;
+          o->mode = spread ? Mode::line : Mode::row;
+          if (spread) o->reg = instr(o->reg).a;
+          step.nested = true;
+        }
+        if (o->mode == Mode::one || o->mode == Mode::line) ones |= bit;
+        bit *= 2;
       }
-      default: evaluate(memory, in, begin, n, value(in.a), value(in.b), value(in.c), out);
+      // (A select with one condition for all is a copy: it needs no loop.)
+      step.loop = find_loop(in.op, real, ones);
+    } else if (in.op == ScalarOp::reduce) {
+      step.fold = find_fold(in.combine, in.dtype);
     }
+    steps_.push_back(step);
+    if (!step.one) cost_ += cost_of(in.op);
   }
-  return values.data();
 }
 
-void BlockProgram::reduce(const Instr& in, const float* a, int lines, float* out) const {
-  for (int l = 0; l < lines; ++l)
-    out[l] = rounded(combine_block(in.combine, in.dtype, ir::identity(in.combine, in.dtype), a + l * length_,
-                                   static_cast<int>(length_)),
-                     in.dtype);
+// Pieces of scratch memory are handed on once their register was read for the last time.
+void BlockProgram::hand_out_slots(std::span<const Reg> kept) {
+  const std::size_t n = code_.size();
+  std::vector<std::size_t> last_use(n, 0);
+  for (std::size_t s = 0; s < steps_.size(); ++s)
+    for (const Operand& o : {steps_[s].a, steps_[s].b, steps_[s].c})
+      if (o.reg >= 0) last_use[index(o.reg)] = s;
+  for (const Reg r : kept) {
+    last_use[index(same_[index(r)])] = steps_.size();
+    if (same_[index(r)] != r) twins_.push_back(r);
+  }
+  slot_.assign(n, -1);
+  constants_.resize(n);
+  for (std::size_t i = 0; i < n; ++i)
+    if (code_[i].op == ScalarOp::constant && same_[i] == static_cast<Reg>(i)) {
+      constants_[i].assign(full_[i] ? static_cast<std::size_t>(capacity_) : 1, element(code_[i].value, code_[i].dtype));
+      fixed_.push_back(static_cast<Reg>(i));
+    }
+  for (const Reg r : rows_) slot_[index(r)] = slots_++;
+  std::vector<int> free;
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    if (free.empty()) free.push_back(slots_++);
+    slot_[index(steps_[s].reg)] = free.back();
+    free.pop_back();
+    for (const Operand& o : {steps_[s].a, steps_[s].b, steps_[s].c}) {
+      if (o.reg < 0 || o.mode == Mode::row) continue;
+      const int slot = slot_[index(o.reg)];
+      const bool first_mention = std::find(free.begin(), free.end(), slot) == free.end();
+      if (last_use[index(o.reg)] == s && slot >= 0 && first_mention) free.push_back(slot);
+    }
+  }
 }
 
-void BlockProgram::evaluate(const Memory& memory, const Instr& in, std::int64_t begin, int n, const float* a,
-                            const float* b, const float* c, float* out) const {
-  const auto real = [&](Reg r) { return code_[static_cast<std::size_t>(r)].dtype == DType::f32; };
-  switch (in.op) {
-    case ScalarOp::gather: {
-      const auto slot = static_cast<std::size_t>(in.slot);
-      const float* base = memory.at(loads_[slot].place);
-      thread_local std::vector<std::int64_t> address;
-      address.resize(static_cast<std::size_t>(capacity_));
-      readers_[slot].addresses(begin, n, address.data());
-      for (int j = 0; j < n; ++j) {
-        check(ints(a)[j], in);
-        out[j] = base[address[static_cast<std::size_t>(j)] + ints(a)[j] * in.stride];
-      }
-      return;
+// Whether a step writes its result, element by element, to where run() says.
+bool BlockProgram::computes(const Step& step) const {
+  return !step.line && !step.one && (step.loop || step.op == ScalarOp::random || step.op == ScalarOp::gather);
+}
+
+std::vector<bool> BlockProgram::store_at(std::span<const ir::Store> stores, std::int64_t elements) {
+  std::vector<bool> stored;
+  for (const ir::Store& store : stores) {
+    const auto step = std::find_if(steps_.begin(), steps_.end(),
+                                   [&](const Step& s) { return s.reg == same_[index(store.value)]; });
+    bool here = step != steps_.end() && computes(*step) && step->store < 0;
+    const auto reads_there = [&](Reg r) {
+      return r >= 0 && (instr(r).op == ScalarOp::load || instr(r).op == ScalarOp::gather) &&
+             reader(r).overlaps(store.place, elements);
+    };
+    for (auto later = step; here && later != steps_.end(); ++later) {
+      if (later != step)
+        here = !reads_there(later->reg) && !reads_there(later->a.reg) && !reads_there(later->b.reg) && !reads_there(later->c.reg);
     }
-    case ScalarOp::less:
-    case ScalarOp::less_equal:
-    case ScalarOp::equal:
-      if (real(in.a))
-        compare(in, a, b, ints(out), n);
-      else
-        compare(in, ints(a), ints(b), ints(out), n);
-      return;
-    case ScalarOp::logical_and:
-      return binary(ints(a), ints(b), ints(out), n, [](std::int32_t x, std::int32_t y) { return x & y; });
-    case ScalarOp::logical_or:
-      return binary(ints(a), ints(b), ints(out), n, [](std::int32_t x, std::int32_t y) { return x | y; });
-    case ScalarOp::logical_not: return unary(ints(a), ints(out), n, [](std::int32_t x) { return x ^ 1; });
-    case ScalarOp::select: {
-      // By bits: a branch would be mispredicted half of the time. The condition is 0 or 1.
-      const std::int32_t *condition = ints(a), *yes = ints(b), *no = ints(c);
-      std::int32_t* to = ints(out);
-      for (int j = 0; j < n; ++j) to[j] = (yes[j] & -condition[j]) | (no[j] & (condition[j] - 1));
-      return;
+    if (here) {
+      step->store = static_cast<int>(places_.size());
+      places_.push_back(store.place);
     }
-    case ScalarOp::to_f32:
-      return unary(ints(a), out, n, [](std::int32_t x) { return static_cast<float>(x); });
-    case ScalarOp::to_i32:
-      if (real(in.a))
-        unary(a, ints(out), n, truncate);
-      else
-        std::copy_n(a, n, out);
-      return;
-    case ScalarOp::to_bool:
-      if (real(in.a))
-        unary(a, ints(out), n, [](float x) { return std::int32_t{x != 0}; });
-      else
-        unary(ints(a), ints(out), n, [](std::int32_t x) { return std::int32_t{x != 0}; });
-      return;
-    case ScalarOp::is_finite:
-      return unary(ints(a), ints(out), n,
-                   [](std::int32_t x) { return std::int32_t{(x & 0x7f800000) != 0x7f800000}; });
-    case ScalarOp::random:
-      for (int j = 0; j < n; ++j)
-        out[j] = unit_float(threefry(u(ints(a)[j]), u(ints(b)[j]), in.site, u(ints(c)[j]))[0]);
-      return;
-    case ScalarOp::check_index:
-      for (int j = 0; j < n; ++j) check(ints(a)[j], in);
-      std::copy_n(a, n, out);
-      return;
-    default:
-      if (in.dtype == DType::f32)
-        real_arithmetic(in, a, b, out, n);
-      else
-        int_arithmetic(in, ints(a), ints(b), ints(out), n);
+    stored.push_back(here);
   }
+  return stored;
 }
 
 }  // namespace tensorgrad::cpu

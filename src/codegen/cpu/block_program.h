@@ -1,5 +1,5 @@
 // BlockProgram: a scalar program run over blocks of elements that stay in the first-level cache,
-// one pre-compiled loop per instruction.
+// one loop of vector_loops.h per instruction.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "codegen/cpu/reader.h"
+#include "codegen/cpu/vector_loops.h"
 #include "ir/kernel.h"
 
 namespace tensorgrad::cpu {
 
-inline constexpr int kBlock = 256;
+inline constexpr int kBlock = 512;
 
 // An id was outside its table. The runtime turns it into a message with the user's line.
 struct IndexError {
@@ -19,7 +20,7 @@ struct IndexError {
   ir::NodeId node = -1;
 };
 
-// A stretch of the space: whole lines, or, in programs without lines, any run of elements.
+// A stretch of the space: whole lines, or, in programs made for lines of length 1, any run of elements.
 struct Block {
   std::int64_t begin = 0;  // first element
   int n = 0;
@@ -43,9 +44,18 @@ class BlockProgram {
   // Floats of scratch memory that a run needs.
   std::size_t scratch() const { return static_cast<std::size_t>(slots_) * static_cast<std::size_t>(capacity_); }
   int capacity() const { return capacity_; }
+  // What an element costs, in simple instructions.
+  int cost() const { return cost_; }
+
+  // Values of `stores` (one element each of `elements`) are computed where they go, if nothing is read later that
+  // lies there. Says for each whether run() does so; the others are for the caller to copy.
+  std::vector<bool> store_at(std::span<const ir::Store> stores, std::int64_t elements);
+
+  // Reads the rows that all lines share into scratch memory: once per task, before run(), if length > 1.
+  void prepare(const Memory& memory, float* scratch) const;
 
   // Runs all instructions, only those per element, or only those per line (with the reductions
-  // given). Returns the value of each register. May throw IndexError.
+  // given). Returns the value of each kept register. May throw IndexError.
   enum class Part : std::uint8_t { all, elements, lines };
   const float* const* run(const Memory& memory, const Block& block, float* scratch, Part part = Part::all,
                           const Given& given = {}) const;
@@ -54,24 +64,52 @@ class BlockProgram {
   const ir::Load* plain_load() const { return code_.size() == 1 && code_[0].op == ir::ScalarOp::load ? &loads_[0] : nullptr; }
 
  private:
-  void evaluate(const Memory& memory, const ir::Instr& in, std::int64_t begin, int n, const float* a, const float* b,
-                const float* c, float* out) const;
-  void reduce(const ir::Instr& in, const float* a, int lines, float* out) const;
+  // How a step gets an operand: an element each, one number for all, one per line, or one row for all lines.
+  enum class Mode : std::uint8_t { each, one, line, row };
+  struct Operand {
+    ir::Reg reg = -1;
+    Mode mode = Mode::each;
+  };
+  // An instruction made ready.
+  struct Step {
+    ir::ScalarOp op;
+    ir::Reg reg;
+    bool line = false;    // one value per line
+    bool one = false;     // one value for all
+    bool filled = false;  // `one`, and wanted as an array too
+    bool nested = false;  // operands differ in how they go on from line to line
+    Operand a, b, c;
+    Loop loop = nullptr;
+    FoldLines fold = nullptr;
+    int store = -1;       // where the result goes
+  };
+
+  void number_values();
+  void choose_modes(std::span<const ir::Reg> kept);
+  void make_steps();
+  void hand_out_slots(std::span<const ir::Reg> kept);
+  bool computes(const Step& step) const;
+
+  void gather(const Memory& memory, const ir::Instr& in, std::int64_t begin, int n, const float* ids, float* out) const;
+  void reduce(const Step& step, const float* a, int lines, float* out) const;
+  void stretch(const Step& step, const float* const* values, const Block& block, int n, float* out) const;
+  const ir::Instr& instr(ir::Reg r) const { return code_[static_cast<std::size_t>(r)]; }
+  const Reader& reader(ir::Reg r) const { return readers_[static_cast<std::size_t>(instr(r).slot)]; }
 
   std::vector<ir::Instr> code_;
   std::vector<Reader> readers_;
   std::vector<ir::Load> loads_;    // those that the program uses
+  std::vector<ir::Reg> same_;      // of each register: the first with that value
+  std::vector<bool> one_, full_;   // by register: one value for all; wanted as an array
+  std::vector<ir::Reg> rows_;      // loads of one row that all lines share
+  std::vector<Step> steps_;
+  std::vector<ir::Reg> twins_;     // kept registers that are the same as another
+  std::vector<ir::Place> places_;  // of steps that store
   std::vector<int> slot_;          // of each register: a piece of scratch memory, or -1
+  std::vector<ir::Reg> fixed_;     // constants
   std::vector<std::vector<float>> constants_;  // by register
   std::int64_t length_;
-  int capacity_, slots_ = 0;
+  int capacity_, slots_ = 0, cost_ = 1;
 };
-
-// Combines values in a fixed order; sums in double, rounded once.
-double combine_block(ir::Combine combine, DType dtype, double start, const float* values, int n);
-double combine_two(ir::Combine combine, DType dtype, double a, double b);
-// Element by element: acc[i] with values[i].
-void combine_into(ir::Combine combine, DType dtype, double* acc, const float* values, int n);
-float rounded(double value, DType dtype);
 
 }  // namespace tensorgrad::cpu

@@ -34,43 +34,23 @@ Reader::Reader(const ir::Load& load) : load_(load), walk_(load.map) {
     form_ = Form::strided;
 }
 
-template <class F>
-void Reader::each_run(std::int64_t begin, int n, F f) const {
+std::int64_t Reader::period() const {
   const int rank = coarse_.shape.rank();
+  if (form_ != Form::strided || rank < 2) return 0;
   const auto& coef = coarse_.address.coef;
-  std::int64_t position[kMaxRank];
-  std::int64_t rest = begin, address = coarse_.address.offset;
-  for (int d = rank - 1; d >= 0; --d) {
-    position[d] = rest % coarse_.shape[d];
-    rest /= coarse_.shape[d];
-    address += position[d] * coef[static_cast<std::size_t>(d)];
-  }
-  const std::int64_t inner = coarse_.shape[rank - 1];
-  const std::int64_t stride = coef[static_cast<std::size_t>(rank - 1)];
-  while (n > 0) {
-    const int run = static_cast<int>(std::min<std::int64_t>(n, inner - position[rank - 1]));
-    f(address, stride, run);
-    n -= run;
-    if (n == 0) return;
-    address -= position[rank - 1] * stride;
-    position[rank - 1] = 0;
-    for (int d = rank - 2; d >= 0; --d) {
-      address += coef[static_cast<std::size_t>(d)];
-      if (++position[d] < coarse_.shape[d]) break;
-      address -= coef[static_cast<std::size_t>(d)] * coarse_.shape[d];
-      position[d] = 0;
-    }
-  }
+  if (std::any_of(coef.begin(), coef.begin() + rank - 1, [](std::int64_t c) { return c != 0; })) return 0;
+  return coarse_.shape[rank - 1];
 }
 
-void Reader::addresses(std::int64_t begin, int n, std::int64_t* out) const {
-  if (coarse_.shape.rank() == 0) {
-    std::fill_n(out, n, coarse_.address.offset);
-    return;
+bool Reader::overlaps(const ir::Place& place, std::int64_t count) const {
+  if (load_.source != ir::Load::Source::memory || load_.place.space != place.space) return false;
+  if (form_ == Form::general) return true;
+  std::int64_t low = load_.place.offset + coarse_.address.offset, high = low;
+  for (int d = 0; d < coarse_.shape.rank(); ++d) {
+    const std::int64_t far = coarse_.address.coef[static_cast<std::size_t>(d)] * (coarse_.shape[d] - 1);
+    (far < 0 ? low : high) += far;
   }
-  each_run(begin, n, [&](std::int64_t address, std::int64_t stride, int run) {
-    for (int i = 0; i < run; ++i) *out++ = address + i * stride;
-  });
+  return low < place.offset + count && place.offset <= high;
 }
 
 void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stride, int n, float* to) const {
@@ -86,7 +66,8 @@ void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stri
       return;
     }
     case ir::Load::Source::iota:
-      for (int i = 0; i < n; ++i) to[i] = int_bits(static_cast<std::int32_t>(address + i * stride));
+      for (int i = 0; i < n; ++i)
+        reinterpret_cast<std::uint32_t*>(to)[i] = static_cast<std::uint32_t>(address) + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(stride);
       return;
     case ir::Load::Source::constant: std::fill_n(to, n, element(load_.value, load_.dtype)); return;
   }
@@ -100,18 +81,29 @@ const float* Reader::read(const Memory& memory, std::int64_t begin, int n, float
     case Form::splat: copy_run(base, coarse_.address.offset, 0, n, out); return out;
     case Form::strided: {
       float* to = out;
+      const float* whole = nullptr;
       each_run(begin, n, [&](std::int64_t address, std::int64_t stride, int run) {
-        copy_run(base, address, stride, run, to);
+        if (run == n && stride == 1 && base)
+          whole = base + address;
+        else
+          copy_run(base, address, stride, run, to);
         to += run;
       });
-      return out;
+      return whole ? whole : out;
     }
-    case Form::general:
+    case Form::general: {
+      const float* whole = nullptr;
       walk_.each(
           begin, n,
-          [&](int at, std::int64_t address, std::int64_t stride, int run) { copy_run(base, address, stride, run, out + at); },
+          [&](int at, std::int64_t address, std::int64_t stride, int run) {
+            if (run == n && stride == 1 && base)
+              whole = base + address;
+            else
+              copy_run(base, address, stride, run, out + at);
+          },
           [&](int at, double fill, int run) { std::fill_n(out + at, run, element(fill, load_.dtype)); });
-      return out;
+      return whole ? whole : out;
+    }
   }
   return out;
 }

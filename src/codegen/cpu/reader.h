@@ -2,6 +2,7 @@
 // space, straight from memory where they lie side by side.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -26,15 +27,19 @@ class Reader {
   // filled with them. i32 and bool elements are their bits.
   const float* read(const Memory& memory, std::int64_t begin, int n, float* out) const;
 
-  // Address of each element (in elements from the load's place); only for strided maps.
-  void addresses(std::int64_t begin, int n, std::int64_t* out) const;
-
- private:
-  enum class Form : std::uint8_t { direct, splat, strided, general };
+  // All elements are the same one.
+  bool splat() const { return form_ == Form::splat; }
+  // The same `length` elements again and again, which the first `length` of the space are. Zero if there are none.
+  std::int64_t period() const;
+  // Whether elements come from memory that overlaps that many elements at `place`.
+  bool overlaps(const ir::Place& place, std::int64_t count) const;
 
   // Calls f(first address, stride, count) for each run of the innermost axis of a strided map.
   template <class F>
   void each_run(std::int64_t begin, int n, F f) const;
+
+ private:
+  enum class Form : std::uint8_t { direct, splat, strided, general };
 
   // Elements at address, address + stride, ...
   void copy_run(const float* base, std::int64_t address, std::int64_t stride, int n, float* to) const;
@@ -44,6 +49,36 @@ class Reader {
   ir::Layer coarse_;  // strided
   RunWalk walk_;      // general
 };
+
+template <class F>
+void Reader::each_run(std::int64_t begin, int n, F f) const {
+  const int rank = coarse_.shape.rank();
+  const auto& coef = coarse_.address.coef;
+  if (rank == 0) return f(coarse_.address.offset, std::int64_t{0}, n);
+  std::int64_t position[kMaxRank];
+  std::int64_t rest = begin, address = coarse_.address.offset;
+  for (int d = rank - 1; d >= 0; --d) {
+    position[d] = rest % coarse_.shape[d];
+    rest /= coarse_.shape[d];
+    address += position[d] * coef[static_cast<std::size_t>(d)];
+  }
+  const std::int64_t inner = coarse_.shape[rank - 1];
+  const std::int64_t stride = coef[static_cast<std::size_t>(rank - 1)];
+  while (n > 0) {
+    const int run = static_cast<int>(std::min<std::int64_t>(n, inner - position[rank - 1]));
+    f(address, stride, run);
+    n -= run;
+    if (n == 0) return;
+    address -= position[rank - 1] * stride;
+    position[rank - 1] = 0;
+    for (int d = rank - 2; d >= 0; --d) {
+      address += coef[static_cast<std::size_t>(d)];
+      if (++position[d] < coarse_.shape[d]) break;
+      address -= coef[static_cast<std::size_t>(d)] * coarse_.shape[d];
+      position[d] = 0;
+    }
+  }
+}
 
 // The bits of a number as an element of that type.
 float element(double value, DType dtype);

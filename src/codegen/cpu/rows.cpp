@@ -15,9 +15,10 @@ using ir::ScalarOp;
 
 namespace {
 
-constexpr std::int64_t kTask = 16 * kBlock;   // elements that one task takes
+constexpr std::int64_t kTaskWork = 1 << 18;   // elements times cost that one task takes
 constexpr std::int64_t kChunk = 64 * kBlock;  // elements of one long row that one task takes
 constexpr std::int64_t kChunkRows = 256;      // rows of a columns kernel that one task takes
+constexpr std::int64_t kShortRow = 16;        // rows below this are not worth a loop of their own
 constexpr std::int64_t kLongRow = schedule::kLongestRow;  // rows up to this fit scratch memory as a whole
 
 std::vector<Reg> kept_of(const Kernel& kernel) {
@@ -28,66 +29,59 @@ std::vector<Reg> kept_of(const Kernel& kernel) {
   return kept;
 }
 
-void store(const Kernel& kernel, const Memory& memory, const Block& block, const float* const* values, bool lines) {
-  for (const ir::Store& s : kernel.stores) {
-    const bool per_line = kernel.program.line(s.value);
-    if (per_line != lines) continue;
-    const float* from = values[static_cast<std::size_t>(s.value)];
-    std::copy_n(from, per_line ? block.lines : block.n, memory.at(s.place) + (per_line ? block.first_line : block.begin));
+// The length of the rows that the elements of a kernel without reductions are taken as: that of a row which some load
+// repeats all over, so that a bias is not copied for every row. 1 if there is none, or several.
+std::int64_t repeated_row(const Kernel& kernel) {
+  std::int64_t length = 1;
+  for (const ir::Load& load : kernel.loads) {
+    const std::int64_t period = Reader(load).period();
+    if (period < kShortRow || period > kBlock || period == length) continue;
+    if (length > 1) return 1;
+    length = period;
   }
+  return length;
 }
 
-// No reductions: blocks of elements, in any order.
-class Flat : public Compiled {
- public:
-  explicit Flat(const Kernel& kernel) : kernel_(kernel), program_(kernel.loads, kernel.program, kept_of(kernel)) {}
-
-  void run(const Memory& memory, Executor& executor) const override {
-    const std::int64_t count = kernel_.elements();
-    executor.run(ceil_div(count, kTask), [&](std::int64_t task) {
-      float* const scratch = scratch_floats(program_.scratch());
-      const std::int64_t end = std::min(count, (task + 1) * kTask);
-      for (std::int64_t begin = task * kTask; begin < end; begin += kBlock) {
-        const Block block{begin, static_cast<int>(std::min<std::int64_t>(kBlock, end - begin)), 0, 0};
-        store(kernel_, memory, block, program_.run(memory, block, scratch), false);
-      }
-    });
-  }
-
- private:
-  Kernel kernel_;
-  BlockProgram program_;
-};
-
-// Rows that fit scratch memory: as many whole ones at a time as fill a block.
+// Rows that fit scratch memory: as many whole ones at a time as fill a block. Without reductions, rows are of any
+// length that suits.
 class ShortRows : public Compiled {
  public:
-  explicit ShortRows(const Kernel& kernel)
+  ShortRows(const Kernel& kernel, std::int64_t lines, std::int64_t length)
       : kernel_(kernel),
-        per_block_(std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, kernel.length))),
-        program_(kernel.loads, kernel.program, kept_of(kernel), kernel.length,
-                 static_cast<int>(std::max<std::int64_t>(kBlock, per_block_ * kernel.length))) {}
+        lines_(lines),
+        length_(length),
+        per_block_(std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, length))),
+        program_(kernel.loads, kernel.program, kept_of(kernel), length,
+                 static_cast<int>(std::max<std::int64_t>(kBlock, per_block_ * length))) {
+    std::vector<ir::Store> per_element;
+    for (const ir::Store& s : kernel_.stores) (kernel_.program.line(s.value) ? line_stores_ : per_element).push_back(s);
+    const std::vector<bool> stored = program_.store_at(per_element, kernel.elements());
+    for (std::size_t i = 0; i < stored.size(); ++i)
+      if (!stored[i]) copied_.push_back(per_element[i]);
+    const std::int64_t row = std::max<std::int64_t>(1, length) * program_.cost();
+    per_task_ = ceil_div(std::max<std::int64_t>(1, kTaskWork / row), per_block_) * per_block_;
+  }
 
   void run(const Memory& memory, Executor& executor) const override {
-    const std::int64_t length = kernel_.length, lines = kernel_.lines;
-    const std::int64_t per_task = std::max(per_block_, kTask / std::max<std::int64_t>(1, length) / per_block_ * per_block_);
-    executor.run(ceil_div(lines, per_task), [&](std::int64_t task) {
+    executor.run(ceil_div(lines_, per_task_), [&](std::int64_t task) {
       float* const scratch = scratch_floats(program_.scratch());
-      const std::int64_t end = std::min(lines, (task + 1) * per_task);
-      for (std::int64_t row = task * per_task; row < end; row += per_block_) {
+      program_.prepare(memory, scratch);
+      const std::int64_t end = std::min(lines_, (task + 1) * per_task_);
+      for (std::int64_t row = task * per_task_; row < end; row += per_block_) {
         const auto rows = static_cast<int>(std::min(per_block_, end - row));
-        const Block block{row * length, static_cast<int>(rows * length), row, rows};
+        const Block block{row * length_, static_cast<int>(rows * length_), row, rows};
         const float* const* values = program_.run(memory, block, scratch);
-        store(kernel_, memory, block, values, false);
-        store(kernel_, memory, block, values, true);
+        for (const ir::Store& s : copied_) std::copy_n(values[s.value], block.n, memory.at(s.place) + block.begin);
+        for (const ir::Store& s : line_stores_) std::copy_n(values[s.value], rows, memory.at(s.place) + row);
       }
     });
   }
 
  private:
   Kernel kernel_;
-  std::int64_t per_block_;
+  std::int64_t lines_, length_, per_block_, per_task_;
   BlockProgram program_;
+  std::vector<ir::Store> copied_, line_stores_;
 };
 
 // Reductions of long rows or of columns: parts of fixed size side by side, combined in order; then
@@ -95,11 +89,16 @@ class ShortRows : public Compiled {
 class TwoPhase : public Compiled {
  public:
   explicit TwoPhase(const Kernel& kernel)
-      : kernel_(kernel), program_(kernel.loads, kernel.program, kept_of(kernel), kernel.length) {
+      : kernel_(kernel), program_(kernel.loads, kernel.program, kept_of(kernel)) {
     for (const ir::Store& s : kernel.stores)
       if (!kernel.program.line(s.value)) internal_error("a row of {} elements is stored: {}", kernel.length, kernel.name);
     for (std::size_t i = 0; i < kernel.program.code.size(); ++i)
-      if (kernel.program.code[i].op == ScalarOp::reduce) reductions_.push_back(i);
+      if (kernel.program.code[i].op == ScalarOp::reduce) {
+        const Instr& in = kernel.program.code[i];
+        reductions_.push_back(i);
+        folds_.push_back(find_fold(in.combine, in.dtype));
+        column_folds_.push_back(find_column_fold(in.combine, in.dtype));
+      }
   }
 
   void run(const Memory& memory, Executor& executor) const override {
@@ -120,7 +119,7 @@ class TwoPhase : public Compiled {
       for (std::int64_t line = 0; line < lines; ++line) {
         double acc = from[line];
         for (std::int64_t c = 1; c < chunks; ++c) acc = combine_two(in.combine, in.dtype, acc, from[c * lines + line]);
-        totals[static_cast<std::size_t>(lines) * r + static_cast<std::size_t>(line)] = rounded(acc, in.dtype);
+        totals[static_cast<std::size_t>(lines) * r + static_cast<std::size_t>(line)] = element(acc, in.dtype);
       }
     }
     finish(memory, totals);
@@ -145,7 +144,9 @@ class TwoPhase : public Compiled {
         const float* const* values = program_.run(memory, block, scratch, BlockProgram::Part::elements);
         for (std::size_t r = 0; r < reductions_.size(); ++r) {
           const Instr& in = instr(r);
-          part(r) = combine_block(in.combine, in.dtype, part(r), values[static_cast<std::size_t>(in.a)], n);
+          double folded = 0;
+          folds_[r](values[in.a], 1, n, &folded);
+          part(r) = combine_two(in.combine, in.dtype, part(r), folded);
         }
       }
     });
@@ -153,22 +154,22 @@ class TwoPhase : public Compiled {
 
   void column_parts(const Memory& memory, Executor& executor, std::int64_t chunks, std::vector<double>& parts) const {
     const std::int64_t lines = kernel_.lines, length = kernel_.length, blocks = ceil_div(lines, kBlock);
+    const std::int64_t together = std::max<std::int64_t>(1, kBlock / lines);  // rows of a block
     executor.run(blocks * chunks, [&](std::int64_t task) {
       float* const scratch = scratch_floats(program_.scratch());
       const std::int64_t column = task % blocks * kBlock, chunk = task / blocks;
-      const int n = static_cast<int>(std::min<std::int64_t>(kBlock, lines - column));
+      const std::int64_t width = std::min<std::int64_t>(kBlock, lines - column);
       const auto part = [&](std::size_t r) {
         return parts.data() + static_cast<std::size_t>(chunks * lines) * r + static_cast<std::size_t>(chunk * lines + column);
       };
       for (std::size_t r = 0; r < reductions_.size(); ++r)
-        std::fill_n(part(r), n, ir::identity(instr(r).combine, instr(r).dtype));
-      for (std::int64_t row = chunk * kChunkRows; row < std::min(length, (chunk + 1) * kChunkRows); ++row) {
-        const Block block{row * lines + column, n, 0, 0};
+        std::fill_n(part(r), width, ir::identity(instr(r).combine, instr(r).dtype));
+      const std::int64_t end = std::min(length, (chunk + 1) * kChunkRows);
+      for (std::int64_t row = chunk * kChunkRows; row < end; row += together) {
+        const std::int64_t rows = std::min(together, end - row);
+        const Block block{row * lines + column, static_cast<int>(rows * width), 0, 0};
         const float* const* values = program_.run(memory, block, scratch, BlockProgram::Part::elements);
-        for (std::size_t r = 0; r < reductions_.size(); ++r) {
-          const Instr& in = instr(r);
-          combine_into(in.combine, in.dtype, part(r), values[static_cast<std::size_t>(in.a)], n);
-        }
+        for (std::size_t r = 0; r < reductions_.size(); ++r) column_folds_[r](values[instr(r).a], rows, width, part(r));
       }
     });
   }
@@ -184,13 +185,15 @@ class TwoPhase : public Compiled {
         given[reductions_[r]] = totals.data() + static_cast<std::size_t>(lines) * r + static_cast<std::size_t>(line);
       const float* const* values =
           program_.run(memory, block, scratch, BlockProgram::Part::lines, {.reductions = given.data()});
-      store(kernel_, memory, block, values, true);
+      for (const ir::Store& s : kernel_.stores) std::copy_n(values[s.value], block.lines, memory.at(s.place) + line);
     }
   }
 
   Kernel kernel_;
   BlockProgram program_;
   std::vector<std::size_t> reductions_;  // instructions
+  std::vector<FoldLines> folds_;         // of each, along a row
+  std::vector<FoldRows> column_folds_;   // and down columns
 };
 
 }  // namespace
@@ -198,8 +201,11 @@ class TwoPhase : public Compiled {
 std::unique_ptr<Compiled> compile_rows(const Kernel& kernel) {
   const auto& code = kernel.program.code;
   const bool reduces = std::any_of(code.begin(), code.end(), [](const Instr& in) { return in.line; });
-  if (!reduces) return std::make_unique<Flat>(kernel);
-  if (kernel.length <= kLongRow) return std::make_unique<ShortRows>(kernel);
+  if (!reduces) {
+    const std::int64_t length = repeated_row(kernel);
+    return std::make_unique<ShortRows>(kernel, kernel.elements() / length, length);
+  }
+  if (kernel.length <= kLongRow) return std::make_unique<ShortRows>(kernel, kernel.lines, kernel.length);
   return std::make_unique<TwoPhase>(kernel);
 }
 

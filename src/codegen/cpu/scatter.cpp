@@ -47,8 +47,7 @@ class SegmentSum : public Compiled {
       const int n = static_cast<int>(std::min(kColumns, D_ - first));
       for (std::int64_t p = 0; p < P_; ++p) {
         const float* x = values_.read(memory, p * D_ + first, n, block);
-        float* const to = out + ids[static_cast<std::size_t>(p)] * D_ + first;
-        for (int i = 0; i < n; ++i) to[i] += x[i];
+        add_into(out + ids[static_cast<std::size_t>(p)] * D_ + first, x, n);
       }
     });
   }

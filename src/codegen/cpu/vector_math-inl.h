@@ -1,0 +1,166 @@
+// Functions of vectors of floats, for files that are compiled once per SIMD target: include it behind
+// <hwy/highway.h>. Largest errors against the true value, in units in the last place (tests/cpu/vector_math_test.cpp
+// looks at points of all exponents on all targets):
+//   exp 1.2   expm1 1.7   log 1.0   log1p 1.5   tanh 2.5   erf 1.5
+// Infinities, NaN, signed zeros, overflow and denormal numbers as in libm.
+#if defined(TENSORGRAD_CPU_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENSORGRAD_CPU_VECTOR_MATH_INL_H
+#undef TENSORGRAD_CPU_VECTOR_MATH_INL_H
+#else
+#define TENSORGRAD_CPU_VECTOR_MATH_INL_H
+#endif
+
+#include <hwy/highway.h>
+
+#include <limits>
+
+HWY_BEFORE_NAMESPACE();
+namespace tensorgrad::cpu::HWY_NAMESPACE::math {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+// first + x * (next + x * (...)).
+template <class D, class V>
+HWY_INLINE V Polynomial(D d, V /*x*/, float first) {
+  return hn::Set(d, first);
+}
+template <class D, class V, class... More>
+HWY_INLINE V Polynomial(D d, V x, float first, More... more) {
+  return hn::MulAdd(x, Polynomial(d, x, more...), hn::Set(d, first));
+}
+
+// 2^n, for a normal result.
+template <class D, class VI>
+HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI n) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
+}
+
+// ln 2 in two parts: n times the first is exact.
+inline constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.428606765330187e-6f;
+
+// exp(x) - 1 = 2^n (1 + p) - 1, with p = exp(r) - 1 for a small r.
+template <class D, class V>
+struct Reduced {
+  hn::Vec<hn::RebindToSigned<D>> n;
+  V p;
+};
+template <class D, class V>
+HWY_INLINE Reduced<D, V> Reduce(D d, V x) {
+  const auto n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504088896f)));
+  const V whole = hn::ConvertTo(d, n);
+  const V r = hn::NegMulAdd(whole, hn::Set(d, kLn2Low), hn::NegMulAdd(whole, hn::Set(d, kLn2High), x));
+  const V q = Polynomial(d, r, 0.500000006204f, 0.166665426764f, 0.0416662811802f, 0.00836663140795f, 0.00139465247756f);
+  return {n, hn::MulAdd(hn::Mul(r, r), q, r)};
+}
+
+template <class D, class V>
+HWY_INLINE V Exp(D d, V x) {
+  const V inside = hn::Min(hn::Max(x, hn::Set(d, -104.0f)), hn::Set(d, 89.0f));
+  const auto [n, p] = Reduce(d, inside);
+  // In two steps, because 2^n itself may be too small or too large.
+  const auto half = hn::ShiftRight<1>(n);
+  const V y = hn::Mul(hn::Mul(hn::Add(p, hn::Set(d, 1.0f)), PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(n, half)));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+template <class D, class V>
+HWY_INLINE V Expm1(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V inside = hn::Min(hn::Max(x, hn::Set(d, -30.0f)), hn::Set(d, 89.0f));
+  const auto [n, p] = Reduce(d, inside);
+  // Half of the result, because 2^128 is no number.
+  const V scale = PowerOfTwo(d, hn::Sub(n, hn::Set(di, 1)));
+  const V half = hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 0.5f)));
+  // Below 1e-10 the result is x, which also keeps denormal numbers and the sign of zero; NaN is not below.
+  const V y = hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, hn::Add(half, half));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+// A positive normal number as 2^e * m with m in [sqrt(1/2), sqrt(2)).
+template <class D, class V>
+struct Split {
+  V e, m;
+};
+template <class D, class V>
+HWY_INLINE Split<D, V> SplitExponent(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto root = hn::Set(di, 0x3f3504f3);  // the bits of sqrt(1/2)
+  const auto t = hn::Sub(hn::BitCast(di, x), root);
+  const auto m = hn::Add(hn::And(t, hn::Set(di, 0x7fffff)), root);
+  return {hn::ConvertTo(d, hn::ShiftRight<23>(t)), hn::BitCast(d, m)};
+}
+
+// log(1 + f) + e ln 2 + small, for f in [sqrt(1/2) - 1, sqrt(2) - 1].
+template <class D, class V>
+HWY_INLINE V LogOfParts(D d, V f, V e, V small) {
+  const V square = hn::Mul(f, f);
+  const V p = Polynomial(d, f, 0.333333105203f, -0.249999865751f, 0.20002223559f, -0.166692517713f, 0.142186893098f,
+                         -0.123843119173f, 0.118728591439f, -0.117902243804f, 0.069160477744f);
+  V y = hn::MulAdd(hn::Mul(square, f), p, hn::MulAdd(e, hn::Set(d, kLn2Low), small));
+  y = hn::NegMulAdd(hn::Set(d, 0.5f), square, y);
+  return hn::MulAdd(e, hn::Set(d, kLn2High), hn::Add(f, y));
+}
+
+template <class D, class V>
+HWY_INLINE V Log(D d, V x) {
+  const V zero = hn::Zero(d);
+  const auto denormal = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
+  const auto [e, m] = SplitExponent(d, hn::IfThenElse(denormal, hn::Mul(x, hn::Set(d, 0x1p23f)), x));
+  const V exponent = hn::Add(e, hn::IfThenElseZero(denormal, hn::Set(d, -23.0f)));
+  V y = LogOfParts(d, hn::Sub(m, hn::Set(d, 1.0f)), exponent, zero);
+  y = hn::IfThenElse(hn::Eq(x, hn::Set(d, kInfinity)), x, y);
+  y = hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -kInfinity), y);
+  return hn::IfThenElse(hn::Ge(x, zero), y, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
+}
+
+template <class D, class V>
+HWY_INLINE V Log1p(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  const V u = hn::Add(one, x);
+  const auto [e, m] = SplitExponent(d, u);
+  // What u lost of 1 + x, as a part of u. Near 1 nothing needs to be lost: f is x.
+  const V lost = hn::IfThenElse(hn::Ge(x, one), hn::Sub(one, hn::Sub(u, x)), hn::Sub(x, hn::Sub(u, one)));
+  const auto near = hn::Eq(e, hn::Zero(d));
+  const V f = hn::IfThenElse(near, x, hn::Sub(m, one));
+  V y = LogOfParts(d, f, e, hn::IfThenZeroElse(near, hn::Div(lost, u)));
+  y = hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, y);  // the sign of zero
+  y = hn::IfThenElse(hn::Eq(x, hn::Set(d, kInfinity)), x, y);
+  y = hn::IfThenElse(hn::Eq(u, hn::Zero(d)), hn::Set(d, -kInfinity), y);
+  return hn::IfThenElse(hn::Ge(u, hn::Zero(d)), y, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
+}
+
+// With t = exp(2 |x|) - 1: t / (t + 2).
+template <class D, class V>
+HWY_INLINE V Tanh(D d, V x) {
+  const V two = hn::Set(d, 2.0f);
+  const V a = hn::Min(hn::Abs(x), hn::Set(d, 10.0f));
+  const auto [n, p] = Reduce(d, hn::Add(a, a));
+  const V scale = PowerOfTwo(d, n);
+  const V t = hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 1.0f)));
+  const V y = hn::CopySign(hn::Div(t, hn::Add(t, two)), x);
+  const auto small = hn::Lt(hn::Abs(x), hn::Set(d, 1e-5f));  // tanh(x) is x; denormal numbers keep their bits
+  return hn::IfThenElse(hn::Or(small, hn::IsNaN(x)), x, y);
+}
+
+// Below 1 a polynomial; above, 1 - exp of one that approximates log(1 - erf(x)).
+template <class D, class V>
+HWY_INLINE V Erf(D d, V x) {
+  const V a = hn::Abs(x), one = hn::Set(d, 1.0f);
+  const V low = Polynomial(d, hn::Mul(x, x), 0.12837916573f, -0.376126258234f, 0.112835851377f, -0.0268538114939f,
+                           0.00518832688428f, -0.000801018686244f, 7.85383975579e-5f);
+  const V t = hn::Min(a, hn::Set(d, 4.0f));
+  const V exponent = Polynomial(d, t, -0.00035375685246f, -1.12703987484f, -0.638225960312f, -0.10303711005f,
+                                0.0218051886636f, -0.0029395735184f, 0.000185570433453f);
+  const auto [n, p] = Reduce(d, exponent);
+  const V rest = hn::Mul(hn::Add(p, one), PowerOfTwo(d, n));
+  const V y = hn::IfThenElse(hn::Lt(a, one), hn::MulAdd(x, low, x), hn::CopySign(hn::Sub(one, rest), x));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+}  // namespace tensorgrad::cpu::HWY_NAMESPACE::math
+HWY_AFTER_NAMESPACE();
+
+#endif
