@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "codegen/cpu/compiled.h"
+#include "codegen/cpu/operand_rows.h"
 #include "codegen/cpu/selective_scan_lanes.h"
 
 namespace tensorgrad::cpu {
@@ -37,7 +38,7 @@ class Scan : public Compiled {
  protected:
   explicit Scan(const ir::Kernel& kernel)
       : s_(kernel.selective_scan), chunk_(std::min(s_.chunk, s_.L)), place_(kernel.stores[0].place) {
-    for (const ir::Load& load : kernel.loads) readers_.emplace_back(load);
+    for (const ir::Load& load : kernel.loads) readers_.emplace_back(load), rows_.emplace_back(load);
   }
 
   std::int64_t blocks() const { return ceil_div(s_.E, K); }
@@ -74,37 +75,29 @@ class Scan : public Compiled {
     read_channels(memory, kDelta, at, first, T, o.line, o.delta);
     scan_softplus(o.delta, T * K, o.delta, slope);
     for (const auto& [operand, to] : {std::pair(kB, o.B), std::pair(kC, o.C)})
-      for (std::int64_t t = 0; t < T; ++t) {
-        const auto N = static_cast<int>(s_.N);
-        const float* const from = readers_[operand].read(memory, (at.b * s_.L + first + t) * N, N, o.line);
-        std::copy_n(from, N, to + t * N);
-      }
+      for (std::int64_t t = 0; t < T; ++t)
+        std::copy_n(rows_[operand].read(memory, 0, s_.N, o.line, at.b, first + t), s_.N, to + t * s_.N);
     return {T, s_.N, at.width, s_.zoh, o.u, o.delta, o.A, o.B, o.C, o.D};
   }
 
   // Rows of an operand [B, L, E].
   void read_channels(const Memory& memory, std::size_t operand, const Block& at, std::int64_t first, std::int64_t T,
                      float* line, float* to) const {
-    for (std::int64_t t = 0; t < T; ++t) {
-      const std::int64_t begin = (at.b * s_.L + first + t) * s_.E + at.first;
-      pad(readers_[operand].read(memory, begin, static_cast<int>(at.width), line), at.width, to + t * K);
-    }
+    for (std::int64_t t = 0; t < T; ++t)
+      pad(rows_[operand].read(memory, at.first, at.width, line, at.b, first + t), at.width, to + t * K);
   }
 
   // [width, N] in an operand from `begin` on -> [N, channels].
   void read_states(const Memory& memory, std::size_t operand, std::int64_t begin, const Block& at, float* line,
                    float* to) const {
     const float* const from = readers_[operand].read(memory, begin, static_cast<int>(at.width * s_.N), line);
-    for (std::int64_t n = 0; n < s_.N; ++n) {
-      for (std::int64_t e = 0; e < at.width; ++e) to[n * K + e] = from[e * s_.N + n];
-      std::fill_n(to + n * K + at.width, K - at.width, 0.0f);
-    }
+    scan_turn(from, s_.N, at.width, s_.N, to, K);
+    for (std::int64_t n = 0; n < s_.N; ++n) std::fill_n(to + n * K + at.width, K - at.width, 0.0f);
   }
 
   // [N, channels] -> [width, N]
   void write_states(const float* from, const Block& at, float* to) const {
-    for (std::int64_t e = 0; e < at.width; ++e)
-      for (std::int64_t n = 0; n < s_.N; ++n) to[e * s_.N + n] = from[n * K + e];
+    scan_turn(from, K, s_.N, at.width, to, s_.N);
   }
 
   // Rows of a result [B, L, E] that starts at `to`.
@@ -123,6 +116,7 @@ class Scan : public Compiled {
   SelectiveScanShape s_;
   std::int64_t chunk_;
   std::vector<Reader> readers_;
+  std::vector<OperandRows> rows_;
   ir::Place place_;
 };
 

@@ -34,12 +34,16 @@ struct ScanGradient {
   float* work;         // scan_work(T) floats
 };
 
-inline std::int64_t scan_work(std::int64_t T) { return (7 * T + 1) * kScanChannels; }
+// Three rows of channels per step, and for up to 8 states of a vector (16 floats) four more of those.
+inline std::int64_t scan_work(std::int64_t T) { return 3 * T * kScanChannels + (4 * T + 1) * 8 * 16; }
 
 // dl = softplus(delta), and its derivative unless that is null.
 void scan_softplus(const float* delta, std::int64_t count, float* dl, float* derivative);
 // A = -exp(A_log), at most -1e-30: divided by, it gives the limit for A = 0.
 void scan_decay(const float* A_log, std::int64_t count, float* A);
+// to[c][r] = from[r][c]
+void scan_turn(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to,
+               std::int64_t to_stride);
 // y [T, channels]; h [N, channels] is the state before, and after.
 void scan_forward(const ScanSteps& steps, float* h, float* y);
 void scan_backward(const ScanSteps& steps, const ScanGradient& gradient);

@@ -1,0 +1,241 @@
+#include "codegen/cpu/attention_block.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "codegen/cpu/attention_block.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <hwy/contrib/math/math-inl.h>
+
+#include "codegen/cpu/power-inl.h"
+#include "codegen/cpu/small_product-inl.h"
+#include "codegen/cpu/transpose-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tensorgrad::cpu::HWY_NAMESPACE {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+constexpr std::int64_t RowFloats(std::int64_t size) { return (size + kRowUnit - 1) / kRowUnit * kRowUnit; }
+
+// Rows [n, size] times a factor as [size, lanes]; zeros in lanes without a row.
+void TurnScaled(const FloatRows& rows, std::int64_t n, std::int64_t size, float factor, std::int64_t lanes, float* to) {
+  const hn::CappedTag<float, 8> d;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  if (n < lanes) std::fill_n(to, size * lanes, 0.0f);
+  Transpose(rows.data, rows.stride, n, size, to, lanes);
+  if (factor == 1) return;
+  const auto by = hn::Set(d, factor);
+  for (std::int64_t i = 0; i < size * lanes; i += step) hn::StoreU(hn::Mul(hn::LoadU(d, to + i), by), d, to + i);
+}
+
+// One block with kLanes lanes of queries. Scores are those of base 2: of q k^T scale / ln 2.
+template <std::int64_t kLanes>
+class Block {
+ public:
+  using Tag = hn::CappedTag<float, kLanes < 16 ? kLanes : 16>;
+  using V = hn::Vec<Tag>;
+
+  explicit Block(const AttentionBlock& a) : a_(a), width_v_(RowFloats(a.V)), width_d_(RowFloats(a.D)) {
+    float* at = a.work;
+    const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
+    scores_ = take(kBlockKeys * kLanes);
+    dscores_ = take(kBlockKeys * kLanes);
+    q_ = take(a.D * kLanes);
+    gy_ = take(a.V * kLanes);
+    o_ = take(kLanes * width_v_);
+    top_ = take(kLanes);
+    sum_ = take(kLanes);
+    TurnScaled(a.q, a.n, a.D, a.scale * kLog2E, kLanes, q_);
+  }
+
+  void forward(float* out, std::int64_t out_stride, float* lse) {
+    for (std::int64_t v = 0; v < kLanes; v += kStep()) {
+      hn::StoreU(hn::Set(d_, kMinusInfinity), d_, top_ + v);
+      hn::StoreU(hn::Zero(d_), d_, sum_ + v);
+    }
+    for (std::int64_t key = 0; key < a_.keys; key += kBlockKeys) {
+      const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
+      score(key, count);
+      for (std::int64_t v = 0; v < kLanes; v += kStep()) weigh(key, count, v);
+      Product({scores_, 1, kLanes}, a_.n, {a_.v.data + key * a_.v.stride, a_.v.stride}, width_v_, {o_, width_v_}, key == 0,
+              [&](std::int64_t r, std::int64_t rows) { return Depth{0, seen(r + rows - 1, key, count)}; });
+    }
+    finish(out, out_stride, lse);
+  }
+
+  void backward(const AttentionBack& b) {
+    TurnScaled(b.gy, a_.n, a_.V, 1, kLanes, gy_);
+    for (std::int64_t i = 0; i < kLanes; ++i) top_[i] = i < a_.n ? b.lse[i] * kLog2E : 0;
+    for (std::int64_t i = 0; i < kLanes; ++i) sum_[i] = i < a_.n ? dot(b.out.data + i * b.out.stride, b.gy.data + i * b.gy.stride) : 0;
+    if (a_.keys == 0) std::fill_n(b.dq, a_.n * width_d_, 0.0f);
+    for (std::int64_t key = 0; key < a_.keys; key += kBlockKeys) {
+      const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
+      score(key, count);
+      Product({a_.v.data + key * a_.v.stride, a_.v.stride, 1}, count, {gy_, kLanes}, kLanes, {dscores_, kLanes}, true, whole(a_.V));
+      for (std::int64_t v = 0; v < kLanes; v += kStep()) differentiate(key, count, v);
+      const auto queries = [&](std::int64_t r, std::int64_t) {  // the first one that sees the first of these keys
+        return Depth{a_.causal ? std::clamp<std::int64_t>(key + r + 1 - a_.visible, 0, a_.n) : 0, a_.n};
+      };
+      Product({scores_, kLanes, 1}, count, {b.gy.data, b.gy.stride}, width_v_, {b.dv + key * width_v_, width_v_}, false, queries);
+      Product({dscores_, kLanes, 1}, count, {a_.q.data, a_.q.stride}, width_d_, {b.dk + key * width_d_, width_d_}, false, queries);
+      Product({dscores_, 1, kLanes}, a_.n, {a_.k.data + key * a_.k.stride, a_.k.stride}, width_d_, {b.dq, width_d_}, key == 0,
+              [&](std::int64_t r, std::int64_t rows) { return Depth{0, seen(r + rows - 1, key, count)}; });
+    }
+  }
+
+ private:
+  static std::int64_t kStep() { return static_cast<std::int64_t>(hn::Lanes(Tag())); }
+  static auto whole(std::int64_t size) {
+    return [size](std::int64_t, std::int64_t) { return Depth{0, size}; };
+  }
+
+  // How many of `count` keys from `key` on query i sees, or one before it.
+  std::int64_t seen(std::int64_t i, std::int64_t key, std::int64_t count) const {
+    return a_.causal ? std::clamp<std::int64_t>(a_.visible + std::min(i, a_.n - 1) - key, 0, count) : count;
+  }
+  // Rows before this one are seen by all queries.
+  std::int64_t full(std::int64_t key, std::int64_t count) const { return seen(0, key, count); }
+  // Queries from v on that see a key.
+  hn::Mask<Tag> sees(std::int64_t v, std::int64_t key) const {
+    return hn::Gt(hn::Iota(d_, static_cast<float>(a_.visible + v - key)), hn::Zero(d_));
+  }
+
+  void score(std::int64_t key, std::int64_t count) {
+    Product({a_.k.data + key * a_.k.stride, a_.k.stride, 1}, count, {q_, kLanes}, kLanes, {scores_, kLanes}, true, whole(a_.D));
+  }
+
+  // From scores to weights, for the queries of one vector; what was summed up before is made smaller where a score is larger than all
+  // of that.
+  void weigh(std::int64_t key, std::int64_t count, std::int64_t v) {
+    const std::int64_t clear = full(key, count);
+    const V before = hn::LoadU(d_, top_ + v);
+    V top = before;
+    float* const column = scores_ + v;
+    for (std::int64_t s = 0; s < clear; ++s) top = hn::Max(top, hn::LoadU(d_, column + s * kLanes));
+    for (std::int64_t s = clear; s < count; ++s) {
+      const V x = hn::IfThenElse(sees(v, key + s), hn::LoadU(d_, column + s * kLanes), hn::Set(d_, kMinusInfinity));
+      hn::StoreU(x, d_, column + s * kLanes);
+      top = hn::Max(top, x);
+    }
+    const V shift = hn::IfThenZeroElse(hn::Eq(top, hn::Set(d_, kMinusInfinity)), top);  // nothing to weigh so far
+    const V factor = Power(d_, hn::Sub(before, shift));
+    V sum = hn::Mul(hn::LoadU(d_, sum_ + v), factor);
+    for (std::int64_t s = 0; s < count; ++s) {
+      const V weight = Power(d_, hn::Sub(hn::LoadU(d_, column + s * kLanes), shift));
+      hn::StoreU(weight, d_, column + s * kLanes);
+      sum = hn::Add(sum, weight);
+    }
+    hn::StoreU(sum, d_, sum_ + v);
+    hn::StoreU(top, d_, top_ + v);
+    if (key == 0) return;
+    HWY_ALIGN float factors[hn::MaxLanes(Tag())];
+    hn::Store(factor, d_, factors);
+    for (std::int64_t i = 0; i < kStep() && v + i < a_.n; ++i)
+      if (factors[i] != 1) scale_row(o_ + (v + i) * width_v_, factors[i], o_ + (v + i) * width_v_, width_v_);
+  }
+
+  // From scores and v gy^T to weights and the gradient of q k^T; 0 where a key is not seen.
+  void differentiate(std::int64_t key, std::int64_t count, std::int64_t v) {
+    const std::int64_t clear = full(key, count);
+    const V lse = hn::LoadU(d_, top_ + v), mean = hn::LoadU(d_, sum_ + v), scale = hn::Set(d_, a_.scale), most = hn::Set(d_, 127.0f);
+    for (std::int64_t s = 0; s < count; ++s) {
+      float *const w = scores_ + s * kLanes + v, *const dw = dscores_ + s * kLanes + v;
+      const V x = hn::Sub(hn::LoadU(d_, w), lse);
+      V weight = Power(d_, hn::IfThenElse(hn::Gt(x, most), most, x));
+      V slope = hn::Mul(hn::Mul(weight, hn::Sub(hn::LoadU(d_, dw), mean)), scale);
+      if (s >= clear) {
+        const auto mask = sees(v, key + s);
+        weight = hn::IfThenElseZero(mask, weight);
+        slope = hn::IfThenElseZero(mask, slope);
+      }
+      hn::StoreU(weight, d_, w);
+      hn::StoreU(slope, d_, dw);
+    }
+  }
+
+  void finish(float* out, std::int64_t out_stride, float* lse) {
+    HWY_ALIGN float logs[kLanes];
+    for (std::int64_t v = 0; v < kLanes; v += kStep()) {
+      const V sum = hn::LoadU(d_, sum_ + v), top = hn::LoadU(d_, top_ + v), one = hn::Set(d_, 1.0f);
+      // A sum is 0, no number, or at least 1. The difference is 0 or no number.
+      const V log = hn::Add(hn::Log(d_, hn::IfThenElse(hn::Gt(sum, one), sum, one)), hn::Sub(sum, sum));
+      hn::StoreU(hn::MulAdd(top, hn::Set(d_, kLn2), log), d_, logs + v);
+      hn::StoreU(hn::Div(one, sum), d_, sum_ + v);
+    }
+    for (std::int64_t i = 0; i < a_.n; ++i) {
+      const bool any = !a_.causal ? a_.keys > 0 : a_.visible + i > 0 && a_.keys > 0;
+      lse[i] = any ? logs[i] : 0;
+      if (any) scale_row(o_ + i * width_v_, sum_[i], out + i * out_stride, a_.V);
+      else std::fill_n(out + i * out_stride, a_.V, 0.0f);
+    }
+  }
+
+  static void scale_row(const float* from, float factor, float* to, std::int64_t size) {
+    const hn::CappedTag<float, 8> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    const auto by = hn::Set(d, factor);
+    std::int64_t i = 0;
+    for (; i + lanes <= size; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, from + i), by), d, to + i);
+    for (; i < size; ++i) to[i] = from[i] * factor;
+  }
+
+  float dot(const float* a, const float* b) const {
+    const hn::CappedTag<float, 8> d;
+    const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+    auto sum = hn::Zero(d);
+    std::int64_t i = 0;
+    for (; i + lanes <= a_.V; i += lanes) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+    float out = hn::GetLane(hn::SumOfLanes(d, sum));
+    for (; i < a_.V; ++i) out += a[i] * b[i];
+    return out;
+  }
+
+  const Tag d_;
+  const AttentionBlock& a_;
+  std::int64_t width_v_, width_d_;
+  float *scores_, *dscores_;  // [kBlockKeys, kLanes]
+  float* q_;                  // [D, kLanes]
+  float* gy_;                 // [V, kLanes]
+  float* o_;                  // [kLanes, width_v_]
+  float *top_, *sum_;         // [kLanes]: the largest score and the sum of weights; backward: log-sum-exp and mean
+};
+
+void ForwardBlock(const AttentionBlock& a, float* out, std::int64_t out_stride, float* lse) {
+  if (a.n <= 8) Block<8>(a).forward(out, out_stride, lse);
+  else if (a.n <= 16) Block<16>(a).forward(out, out_stride, lse);
+  else Block<kBlockQueries>(a).forward(out, out_stride, lse);
+}
+
+void BackwardBlock(const AttentionBlock& a, const AttentionBack& b) {
+  if (a.n <= 8) Block<8>(a).backward(b);
+  else if (a.n <= 16) Block<16>(a).backward(b);
+  else Block<kBlockQueries>(a).backward(b);
+}
+
+}  // namespace tensorgrad::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tensorgrad::cpu {
+
+HWY_EXPORT(ForwardBlock);
+HWY_EXPORT(BackwardBlock);
+
+std::int64_t attention_work(std::int64_t D, std::int64_t V) {
+  return kBlockQueries * (2 * kBlockKeys + D + V + (V + kRowUnit) + 2);
+}
+
+void attention_forward(const AttentionBlock& block, float* out, std::int64_t out_stride, float* lse) {
+  HWY_DYNAMIC_DISPATCH(ForwardBlock)(block, out, out_stride, lse);
+}
+void attention_backward(const AttentionBlock& block, const AttentionBack& back) {
+  HWY_DYNAMIC_DISPATCH(BackwardBlock)(block, back);
+}
+
+}  // namespace tensorgrad::cpu
+#endif
