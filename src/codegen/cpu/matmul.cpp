@@ -1,130 +1,30 @@
-// Kernels of kind `matmul`. Tiles of the result are computed from panels of the operands: straight from
-// memory where strides allow it, else packed through the operands' index maps. Each element adds its
-// products in the order of k, however the work is cut into tiles and tasks.
+// Kernels of kind `matmul`. The result is cut into tiles by shape. Operands are read where they lie while that is fast;
+// a right operand that many tiles share is packed into panels once, before them; what else has to be packed is packed by
+// the tile. Where there are few tiles and many products to add, k is cut too, and the parts are added in order.
 #include <algorithm>
-#include <cstdlib>
 
 #include "codegen/cpu/compiled.h"
+#include "codegen/cpu/matmul_operand.h"
 #include "codegen/cpu/micro_kernel.h"
+#include "codegen/cpu/panels.h"
 
 namespace tensorgrad::cpu {
 
 namespace {
 
-constexpr std::int64_t kTileRows = 16 * kPanelRows;
-constexpr std::int64_t kTileColumns = 192;
-constexpr std::int64_t kDepth = 256;  // of k at a time, so that panels stay in cache
-// Values of k that lie further apart than this (in elements) share few sets of the cache: panels are packed then.
-constexpr std::int64_t kFarApart = 256;
-constexpr std::int64_t kFewTiles = 8;       // fewer than this are cut smaller, for more threads
-constexpr std::int64_t kTaskWork = 1 << 17;  // multiplications that are worth handing to a thread
-static_assert(kDepth <= kBlock && kTileColumns <= kBlock, "packing reads runs of at most a block");
+constexpr std::int64_t kTileRows = 128, kTileColumns = 256;  // at most
+constexpr std::int64_t kSmallRows = 32, kSmallColumns = 64;  // tiles that are not cut further
+constexpr std::int64_t kDepth = 256;                         // of k at a time, so that panels stay in cache
+constexpr std::int64_t kManyTiles = 16;                      // keep all threads busy
+constexpr std::int64_t kTaskWork = 1 << 17;                  // multiplications that are worth handing to a thread
+constexpr std::int64_t kPacked = 1 << 22;                    // floats that are packed at a time
+constexpr std::int64_t kSmallOperand = 1 << 15;              // floats that need no packing: they stay in cache as they are
 
-// One operand [batch..., rows, columns]: memory seen through views, or a program over it.
-class Operand {
- public:
-  Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows, std::int64_t columns)
-      : value_(static_cast<ir::Reg>(program.code.size()) - 1),
-        program_(loads, program, std::span(&value_, 1)),
-        rows_(rows),
-        columns_(columns) {
-    const ir::Load* load = program_.plain_load();
-    if (!load || !load->map.is_strided() || load->source != ir::Load::Source::memory) return;
-    const int rank = load->map.shape().rank();
-    strided_ = true;
-    row_stride_ = load->map.stride(rank - 2), column_stride_ = load->map.stride(rank - 1);
-  }
-
-  // The panels of kPanelRows rows as the micro-kernel takes them. Rows past the edge, and rows that are not
-  // strided memory, are packed into `to`, column by column; past the edge they are zero.
-  class Rows {
-   public:
-    Rows(const Operand& operand, const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t rows,
-         std::int64_t column, std::int64_t depth, float* to)
-        : depth_(depth), packed_(to) {
-      if (operand.strided_) {
-        row_ = operand.row_stride_, step_ = operand.column_stride_;
-        base_ = operand.origin(memory, batch) + row * row_ + column * step_;
-        if (std::abs(step_) <= kFarApart) direct_ = rows / kPanelRows;
-      }
-      for (std::int64_t p = direct_; p * kPanelRows < rows; ++p)
-        for (std::int64_t j = 0; j < kPanelRows; ++j) {
-          float* const at = to + p * kPanelRows * depth + j;
-          const std::int64_t r = p * kPanelRows + j;
-          if (r >= rows) {
-            for (std::int64_t i = 0; i < depth; ++i) at[i * kPanelRows] = 0;
-          } else {
-            const float* from = base_ ? base_ + r * row_ : operand.run(memory, batch, row + r, column, depth);
-            const std::int64_t step = base_ ? step_ : 1;
-            for (std::int64_t i = 0; i < depth; ++i) at[i * kPanelRows] = from[i * step];
-          }
-        }
-    }
-    LeftPanel panel(std::int64_t p) const {
-      if (p < direct_) return {base_ + p * kPanelRows * row_, row_, step_};
-      return {packed_ + p * kPanelRows * depth_, 1, kPanelRows};
-    }
-
-   private:
-    std::int64_t depth_, direct_ = 0, row_ = 0, step_ = 0;
-    const float* base_ = nullptr;
-    const float* packed_;
-  };
-
-  // The same for panels of NR columns; packed row by row.
-  class Columns {
-   public:
-    Columns(const Operand& operand, const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t depth,
-            std::int64_t column, std::int64_t columns, std::int64_t NR, float* to)
-        : depth_(depth), NR_(NR), packed_(to) {
-      const bool strided = operand.strided_;
-      const std::int64_t stride = strided ? operand.column_stride_ : 1;
-      if (strided) {
-        row_ = operand.row_stride_;
-        base_ = operand.origin(memory, batch) + row * row_ + column * stride;
-        if (stride == 1 && std::abs(row_) <= kFarApart) direct_ = columns / NR;
-      }
-      const std::int64_t first = direct_ * NR;
-      for (std::int64_t i = 0; first < columns && i < depth; ++i) {
-        const float* from = strided ? base_ + i * row_ : operand.run(memory, batch, row + i, column, columns);
-        for (std::int64_t c = first; c < columns; c += NR) {
-          float* const panel = to + c * depth + i * NR;
-          const std::int64_t n = std::min(NR, columns - c);
-          if (stride == 1)
-            std::copy_n(from + c, n, panel);
-          else
-            for (std::int64_t j = 0; j < n; ++j) panel[j] = from[(c + j) * stride];
-          std::fill_n(panel + n, NR - n, 0.0f);
-        }
-      }
-    }
-    RightPanel panel(std::int64_t p) const {
-      if (p < direct_) return {base_ + p * NR_, row_};
-      return {packed_ + p * NR_ * depth_, NR_};
-    }
-
-   private:
-    std::int64_t depth_, NR_, direct_ = 0, row_ = 0;
-    const float* base_ = nullptr;
-    const float* packed_;
-  };
-
- private:
-  const float* origin(const Memory& memory, std::int64_t batch) const {
-    double no_fill = 0;
-    const ir::Load& load = *program_.plain_load();
-    return memory.at(load.place) + load.map.address_of_linear(batch * rows_ * columns_, no_fill);
-  }
-  const float* run(const Memory& memory, std::int64_t batch, std::int64_t row, std::int64_t column, std::int64_t n) const {
-    const Block block{(batch * rows_ + row) * columns_ + column, static_cast<int>(n), 0, 0};
-    return program_.run(memory, block, scratch_floats(program_.scratch()))[static_cast<std::size_t>(value_)];
-  }
-
-  ir::Reg value_;
-  BlockProgram program_;
-  std::int64_t rows_ = 0, columns_ = 0, row_stride_ = 0, column_stride_ = 0;
-  bool strided_ = false;
-};
+std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
+// n in pieces of at most `most`, all about as long, multiples of `unit`.
+std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_t unit) {
+  return std::max(unit, round_up(ceil_div(n, std::max<std::int64_t>(1, ceil_div(n, most))), unit));
+}
 
 // One right operand and what becomes of its product.
 struct Part {
@@ -150,87 +50,242 @@ struct Part {
   std::vector<ir::Store> stores;
   ir::Store column_sums;
   bool sums_columns;
+  enum class Packing : std::uint8_t { none, by_tile, shared } packing = Packing::none;
+  std::int64_t first_column = 0;  // counted through all parts
+};
+
+// Some columns of one part of one batch.
+struct Stripe {
+  const Part* part;
+  std::int64_t batch, column, columns;
+};
+
+// A piece of the result, for some of k.
+struct Tile {
+  Stripe stripe;
+  std::int64_t row, rows, k_begin, k_end;
+  const float* packed;  // shared panels of the stripe, or null
+  double* sums;         // of the stripe's columns, or null
+  float* c;
+  std::int64_t c_stride;
 };
 
 class Matmul : public Compiled {
  public:
   explicit Matmul(const ir::Kernel& kernel)
-      : M_(kernel.M), K_(kernel.K), batches_(kernel.batches), a_(kernel.loads, kernel.a, kernel.M, kernel.K) {
-    for (const ir::MatmulPart& part : kernel.parts) parts_.emplace_back(kernel, part);
+      : M_(kernel.M),
+        K_(kernel.K),
+        batches_(kernel.batches),
+        MR_(panel_rows()),
+        NR_(panel_columns()),
+        a_(kernel.loads, kernel.a, kernel.M, kernel.K) {
+    for (const ir::MatmulPart& part : kernel.parts) {
+      parts_.emplace_back(kernel, part);
+      parts_.back().first_column = N_;
+      N_ += part.N;
+    }
+    cut();
+    for (Part& part : parts_) {
+      const bool ready = part.b.is_right() && (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows);
+      part.packing = ready ? Part::Packing::none : M_ <= height_ ? Part::Packing::by_tile : Part::Packing::shared;
+      shares_ = shares_ || part.packing == Part::Packing::shared;
+    }
   }
 
-  // Tiles of all parts are numbered through; small ones are handed out several at a time.
   void run(const Memory& memory, Executor& executor) const override {
-    std::int64_t across = 0, N = 0;
-    for (const Part& part : parts_) across += ceil_div(part.N, kTileColumns), N += part.N;
-    std::int64_t height = kTileRows;
-    while (height > 2 * kPanelRows && batches_ * ceil_div(M_, height) * across < kFewTiles) height /= 2;
-    const std::int64_t down = ceil_div(M_, height), tiles = batches_ * down * across;
-    const std::int64_t work = std::max<std::int64_t>(1, batches_ * M_ * N * K_ / std::max<std::int64_t>(1, tiles));
-    const std::int64_t together = std::max<std::int64_t>(1, kTaskWork / work);
-    executor.run(ceil_div(tiles, together), [&](std::int64_t task) {
-      for (std::int64_t t = task * together; t < std::min(tiles, (task + 1) * together); ++t) {
-        std::int64_t column = t % across;
-        const Part* part = parts_.data();
-        while (column >= ceil_div(part->N, kTileColumns)) column -= ceil_div(part++->N, kTileColumns);
-        const std::int64_t row = t / across % down * height;
-        tile(memory, *part, t / (down * across), row, std::min(height, M_ - row), column * kTileColumns);
+    const std::int64_t stripes = batches_ * across_, room = K_ * width_;
+    const std::int64_t together = shares_ ? std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room)) : stripes;
+    for (std::int64_t first = 0; first < stripes; first += together) {
+      const std::int64_t count = std::min(together, stripes - first);
+      float* packed = nullptr;
+      if (shares_) {
+        packed = scratch_floats(static_cast<std::size_t>(count * room), 2);
+        pack(memory, executor, first, count, packed);
+      }
+      if (splits_ > 1)
+        split_tiles(memory, executor, first, count, packed);
+      else
+        whole_tiles(memory, executor, first, count, packed);
+    }
+  }
+
+ private:
+  // Tiles that are many enough, if there is work for them, and about equal.
+  void cut() {
+    const std::int64_t work = batches_ * M_ * N_ * K_;
+    const std::int64_t wanted = std::clamp<std::int64_t>(work / kTaskWork, 1, kManyTiles);
+    std::int64_t rows = kTileRows, columns = kTileColumns;
+    const auto tiles = [&] {
+      std::int64_t n = 0;
+      for (const Part& part : parts_) n += ceil_div(part.N, columns);
+      return n * batches_ * ceil_div(M_, rows);
+    };
+    while (tiles() < wanted) {
+      if (columns > kSmallColumns && columns >= 2 * rows)
+        columns /= 2;
+      else if (rows > kSmallRows)
+        rows /= 2;
+      else if (columns > kSmallColumns)
+        columns /= 2;
+      else
+        break;
+    }
+    depth_ = even_piece(K_, kDepth, 8);
+    splits_ = std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(1, tiles()), 1, std::max<std::int64_t>(1, ceil_div(K_, depth_)));
+    // Each part of k is a whole number of blocks.
+    split_ = round_up(ceil_div(K_, splits_), depth_);
+    splits_ = std::max<std::int64_t>(1, ceil_div(K_, std::max<std::int64_t>(1, split_)));
+    height_ = even_piece(M_, rows, MR_);
+    down_ = ceil_div(M_, height_);
+    width_ = 0;
+    for (const Part& part : parts_) width_ = std::max(width_, even_piece(part.N, columns, NR_));
+    for (const Part& part : parts_) across_ += ceil_div(part.N, width_);
+    const std::int64_t each = std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, batches_ * down_ * across_ * splits_));
+    together_ = std::max<std::int64_t>(1, kTaskWork / each);
+  }
+
+  Stripe stripe(std::int64_t s) const {
+    std::int64_t column = s % across_;
+    const Part* part = parts_.data();
+    while (column >= ceil_div(part->N, width_)) column -= ceil_div(part++->N, width_);
+    column *= width_;
+    return {part, s / across_, column, std::min(width_, part->N - column)};
+  }
+
+  // Panels of the stripes first .. first + count - 1: for each block of k, all panels.
+  void pack(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count, float* to) const {
+    const std::int64_t blocks = ceil_div(K_, depth_), together = ceil_div(kTaskWork / 8, depth_ * width_);
+    executor.run(ceil_div(count * blocks, together), [&](std::int64_t task) {
+      for (std::int64_t t = task * together; t < std::min(count * blocks, (task + 1) * together); ++t) {
+        const Stripe s = stripe(first + t / blocks);
+        if (s.part->packing != Part::Packing::shared) continue;
+        const std::int64_t k = t % blocks * depth_, depth = std::min(depth_, K_ - k);
+        float* const at = to + t / blocks * K_ * width_ + k * round_up(s.columns, NR_);
+        s.part->b.pack(memory, {s.batch, k, depth, s.column, s.columns}, NR_, at);
       }
     });
   }
 
- private:
-  void tile(const Memory& memory, const Part& part, std::int64_t batch, std::int64_t row, std::int64_t rows,
-            std::int64_t column) const {
-    const std::int64_t columns = std::min(kTileColumns, part.N - column);
-    const std::int64_t NR = panel_columns();
-    const std::int64_t row_panels = ceil_div(rows, kPanelRows), column_panels = ceil_div(columns, NR);
-    const std::int64_t width = column_panels * NR;
-    float* const a = scratch_floats(static_cast<std::size_t>(kTileRows * kDepth), 1);
-    float* const b = scratch_floats(static_cast<std::size_t>((kTileColumns + kMaxPanelColumns) * kDepth), 2);
-    float* const c = scratch_floats(static_cast<std::size_t>(kTileRows * (kTileColumns + kMaxPanelColumns)), 3);
-    const bool sums = part.sums_columns && row == 0;
-    double sum[kTileColumns + kMaxPanelColumns];
-    if (sums) std::fill_n(sum, width, 0.0);
-    if (K_ == 0) std::fill_n(c, row_panels * kPanelRows * width, 0.0f);
-    for (std::int64_t k = 0; k < K_; k += kDepth) {
-      const std::int64_t depth = std::min(kDepth, K_ - k);
-      const Operand::Rows left(a_, memory, batch, row, rows, k, depth, a);
-      const Operand::Columns right(part.b, memory, batch, k, depth, column, columns, NR, b);
-      for (std::int64_t j = 0; j < column_panels; ++j) {
-        const RightPanel panel = right.panel(j);
-        if (sums)
-          for (std::int64_t i = 0; i < depth; ++i)
-            for (std::int64_t n = 0; n < NR; ++n) sum[j * NR + n] += static_cast<double>(panel.data[i * panel.depth + n]);
-        for (std::int64_t i = 0; i < row_panels; ++i)
-          micro_kernel(left.panel(i), panel, depth, c + i * kPanelRows * width + j * NR, width, k == 0);
+  // Tiles that add all of k, small ones several at a time.
+  void whole_tiles(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count, const float* packed) const {
+    const std::int64_t tiles = count * down_;
+    executor.run(ceil_div(tiles, together_), [&](std::int64_t task) {
+      for (std::int64_t t = task * together_; t < std::min(tiles, (task + 1) * together_); ++t) {
+        const Stripe s = stripe(first + t / down_);
+        const std::int64_t row = t % down_ * height_, rows = std::min(height_, M_ - row);
+        double sums[kTileColumns + kMaxPanelColumns];
+        const bool adds = s.part->sums_columns && row == 0;
+        Tile tile{s, row, rows, 0, K_, packed ? packed + t / down_ * K_ * width_ : nullptr, adds ? sums : nullptr, nullptr, s.columns};
+        if (adds) std::fill_n(sums, round_up(s.columns, NR_), 0.0);
+        if (s.part->plain && !s.part->stores.empty())
+          tile.c = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column, tile.c_stride = s.part->N;
+        else
+          tile.c = scratch_floats(static_cast<std::size_t>(height_ * width_), 3);
+        compute(memory, tile);
+        if (adds) {
+          float* const to = memory.at(s.part->column_sums.place) + s.batch * s.part->N + s.column;
+          for (std::int64_t n = 0; n < s.columns; ++n) to[n] = static_cast<float>(sums[n]);
+        }
+        finish(memory, s, row, rows, tile.c, tile.c_stride);
       }
-    }
-    if (sums) {
-      float* const to = memory.at(part.column_sums.place) + batch * part.N + column;
-      for (std::int64_t n = 0; n < columns; ++n) to[n] = static_cast<float>(sum[n]);
-    }
-    finish(memory, part, batch, row, rows, column, columns, c, width);
+    });
   }
 
-  void finish(const Memory& memory, const Part& part, std::int64_t batch, std::int64_t row, std::int64_t rows,
-              std::int64_t column, std::int64_t columns, const float* c, std::int64_t width) const {
-    for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t begin = (batch * M_ + row + r) * part.N + column;
-      if (part.plain) {
-        for (const ir::Store& s : part.stores) std::copy_n(c + r * width, columns, memory.at(s.place) + begin);
-        continue;
+  // Tiles that add a part of k each, into memory of their own; then the parts are added.
+  void split_tiles(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count, const float* packed) const {
+    const std::int64_t tiles = count * down_, room = height_ * width_, padded = width_ + kMaxPanelColumns;
+    float* const parts = scratch_floats(static_cast<std::size_t>(splits_ * tiles * room), 3);
+    std::vector<double> sums;
+    if (std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.sums_columns; }))
+      sums.resize(static_cast<std::size_t>(splits_ * count * padded));
+    executor.run(splits_ * tiles, [&](std::int64_t i) {
+      const std::int64_t t = i / splits_, part = i % splits_;
+      const Stripe s = stripe(first + t / down_);
+      const std::int64_t row = t % down_ * height_;
+      double* const own = s.part->sums_columns && row == 0 ? sums.data() + (t / down_ * splits_ + part) * padded : nullptr;
+      compute(memory, {s, row, std::min(height_, M_ - row), part * split_, std::min(K_, (part + 1) * split_),
+                       packed ? packed + t / down_ * K_ * width_ : nullptr, own, parts + i * room, s.columns});
+    });
+    executor.run(tiles, [&](std::int64_t t) {
+      const Stripe s = stripe(first + t / down_);
+      const std::int64_t row = t % down_ * height_, rows = std::min(height_, M_ - row);
+      float* const c = parts + t * splits_ * room;
+      add_parts(c, room, splits_, rows * s.columns, c);
+      if (s.part->sums_columns && row == 0) {
+        float* const to = memory.at(s.part->column_sums.place) + s.batch * s.part->N + s.column;
+        for (std::int64_t n = 0; n < s.columns; ++n) {
+          double sum = 0;
+          for (std::int64_t p = 0; p < splits_; ++p) sum += sums[static_cast<std::size_t>((t / down_ * splits_ + p) * padded + n)];
+          to[n] = static_cast<float>(sum);
+        }
       }
-      const Block block{begin, static_cast<int>(columns), 0, 0};
-      float* const scratch = scratch_floats(part.epilogue.scratch());
-      const float* const* values = part.epilogue.run(memory, block, scratch, BlockProgram::Part::all,
-                                                     {.accumulator = c + r * width});
-      for (const ir::Store& s : part.stores)
-        std::copy_n(values[static_cast<std::size_t>(s.value)], columns, memory.at(s.place) + begin);
+      finish(memory, s, row, rows, c, s.columns);
+    });
+  }
+
+  void compute(const Memory& memory, const Tile& tile) const {
+    const auto& [part, batch, column, columns] = tile.stripe;
+    const std::int64_t width = round_up(columns, NR_), lanes = NR_ / 2;
+    if (tile.k_begin == tile.k_end) {  // nothing to add
+      for (std::int64_t i = 0; i < tile.rows; ++i) std::fill_n(tile.c + i * tile.c_stride, columns, 0.0f);
+      return;
+    }
+    float* const room_a = scratch_floats(static_cast<std::size_t>(Operand::left_floats(height_, depth_)), 1);
+    for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
+      const std::int64_t depth = std::min(depth_, tile.k_end - k);
+      const LeftPanel left = a_.left(memory, {batch, tile.row, tile.rows, k, depth}, room_a);
+      // Panels from `packed_from` on are packed; those before lie as they are.
+      const float* panels = tile.packed ? tile.packed + k * width : nullptr;
+      std::int64_t packed_from = 0;
+      RightPanel ready{};
+      if (part->packing == Part::Packing::none) {
+        ready = part->b.right(memory, {batch, k, depth, column, columns});
+        packed_from = columns % lanes == 0 ? columns : columns / NR_ * NR_;
+      }
+      if (part->packing != Part::Packing::shared && packed_from < columns) {
+        float* const to = scratch_floats(static_cast<std::size_t>(depth_ * width_), 2);
+        part->b.pack(memory, {batch, k, depth, column + packed_from, columns - packed_from}, NR_, to);
+        panels = to;
+      }
+      for (std::int64_t j = 0; j < columns; j += NR_) {
+        const RightPanel right = j < packed_from ? RightPanel{ready.data + j, ready.depth} : RightPanel{panels + (j - packed_from) * depth, NR_};
+        const std::int64_t n = std::min(NR_, columns - j);
+        if (tile.sums) add_column_sums(right.data, right.depth, depth, n, tile.sums + j);
+        for (std::int64_t i = 0; i < tile.rows; i += MR_)
+          micro_kernel({left.data + i * left.row, left.row, left.depth}, right, static_cast<int>(std::min(MR_, tile.rows - i)),
+                       static_cast<int>(n), depth, tile.c + i * tile.c_stride + j, tile.c_stride, k == tile.k_begin);
+      }
     }
   }
 
-  std::int64_t M_, K_, batches_;
+  // What becomes of the product: rows that follow each other in the result are taken together.
+  void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows, const float* c, std::int64_t stride) const {
+    const Part& part = *s.part;
+    const bool joined = s.columns == part.N && stride == s.columns;
+    const std::int64_t lines = joined ? 1 : rows, length = joined ? rows * s.columns : s.columns;
+    for (std::int64_t r = 0; r < lines; ++r)
+      for (std::int64_t i = 0; i < length; i += kBlock) {
+        const std::int64_t begin = (s.batch * M_ + row + r) * part.N + s.column + i, n = std::min<std::int64_t>(kBlock, length - i);
+        const float* const from = c + r * stride + i;
+        if (part.plain) {
+          for (const ir::Store& store : part.stores)
+            if (float* const to = memory.at(store.place) + begin; to != from) std::copy_n(from, n, to);
+          continue;
+        }
+        const float* const* values = part.epilogue.run(memory, {begin, static_cast<int>(n), 0, 0}, scratch_floats(part.epilogue.scratch()),
+                                                       BlockProgram::Part::all, {.accumulator = from});
+        for (const ir::Store& store : part.stores)
+          std::copy_n(values[static_cast<std::size_t>(store.value)], n, memory.at(store.place) + begin);
+      }
+  }
+
+  std::int64_t M_, K_, N_ = 0, batches_;
+  std::int64_t MR_, NR_;
+  std::int64_t height_ = 0, width_ = 0, depth_ = 0;  // of a tile, and of k at a time
+  std::int64_t down_ = 0, across_ = 0;               // tiles of a batch
+  std::int64_t splits_ = 1, split_ = 0;              // parts of k
+  std::int64_t together_ = 1;                        // tiles of a task
+  bool shares_ = false;
   Operand a_;
   std::vector<Part> parts_;
 };

@@ -1,0 +1,42 @@
+// Operand: one side of a matrix product as the micro-kernel takes it: where it lies if its strides allow that, else
+// copied (or computed, if it is a program) into panels.
+#pragma once
+
+#include "codegen/cpu/compiled.h"
+#include "codegen/cpu/micro_kernel.h"
+
+namespace tensorgrad::cpu {
+
+// [batch..., rows, columns]: memory seen through views, or a program over it.
+class Operand {
+ public:
+  Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows, std::int64_t columns);
+
+  // A piece of a matrix.
+  struct Piece {
+    std::int64_t batch, row, rows, column, columns;
+  };
+
+  // Rows for the left side. `to` has room for left_floats(rows, columns); it is used only if need be.
+  LeftPanel left(const Memory& memory, const Piece& piece, float* to) const;
+  static std::int64_t left_floats(std::int64_t rows, std::int64_t columns);
+
+  // Columns for the right side can be read where they lie, in whole vectors.
+  bool is_right() const { return strided_ && column_stride_ == 1; }
+  RightPanel right(const Memory& memory, const Piece& piece) const { return {at(memory, piece), row_stride_}; }
+  // Panels of NR columns, one after the other; past the edge they are zero.
+  void pack(const Memory& memory, const Piece& piece, std::int64_t NR, float* to) const;
+
+ private:
+  const float* at(const Memory& memory, const Piece& piece) const;
+  // Elements that follow each other, at most kBlock of them.
+  const float* run(const Memory& memory, std::int64_t begin, std::int64_t n) const;
+  std::int64_t begin(const Piece& piece) const { return (piece.batch * rows_ + piece.row) * columns_ + piece.column; }
+
+  ir::Reg value_;
+  BlockProgram program_;
+  std::int64_t rows_ = 0, columns_ = 0, row_stride_ = 0, column_stride_ = 0;
+  bool strided_ = false;
+};
+
+}  // namespace tensorgrad::cpu

@@ -1,0 +1,22 @@
+// What prepares the operands of a matrix product for the micro-kernel, compiled for every SIMD target.
+#pragma once
+
+#include <cstdint>
+
+namespace tensorgrad::cpu {
+
+// Panels of NR columns, one after the other, row by row; columns past the edge are zero.
+// Element (i, j) of the matrix [depth, columns] is from[i * row + j].
+void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t NR, float* to);
+// The same where it is from[i + j * column]: turned around on the way.
+void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns, std::int64_t NR,
+                        float* to);
+
+// sum[j] += the sum of from[i * row + j] over i. Whole vectors are read and written: memory and `sum` go on to a multiple
+// of panel_columns() / 2. Short stretches are added in float, in an order of their own.
+void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, double* sum);
+
+// to[i] = parts[i] + parts[stride + i] + ..., in this order; `to` may be `parts`.
+void add_parts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n, float* to);
+
+}  // namespace tensorgrad::cpu
