@@ -134,6 +134,29 @@ TEST(VectorLoops, ComputeWhatTheirOpMeans) {
   });
 }
 
+TEST(VectorLoops, ProductsAreRoundedBeforeTheSum) {
+  on_each_target([] {
+    for (std::int64_t n = 0; n <= 40; ++n)
+      for (const std::string kinds : {"eee", "ene", "een", "enn", "rer", "ern"}) {
+        std::vector<Given> x;
+        for (std::size_t i = 0; i < 3; ++i) x.push_back(operand(true, false, kinds[i], 3, n, static_cast<int>(i)));
+        const unsigned ones = (kinds[1] == 'n' ? kOneB : 0u) | (kinds[2] == 'n' ? kOneC : 0u);
+        std::vector<float> out(static_cast<std::size_t>(3 * n + 1), kGuard);
+        for (const ProductForm form : {ProductForm::plus, ProductForm::minus, ProductForm::from}) {
+          find_product_loop(form, ones)({.a = x[0].begin(), .b = x[1].begin(), .c = x[2].begin(), .out = out.data(), .lines = 3,
+                                         .length = n, .a_step = x[0].step, .b_step = x[1].step, .c_step = x[2].step});
+          EXPECT_EQ(out.back(), kGuard);
+          for (std::int64_t i = 0; i < 3 * n; ++i) {
+            const volatile float product = x[0].at(i / n, i % n) * x[1].at(i / n, i % n);
+            const float c = x[2].at(i / n, i % n);
+            const float expected = form == ProductForm::plus ? product + c : form == ProductForm::minus ? product - c : c - product;
+            ASSERT_TRUE(same(out[static_cast<std::size_t>(i)], expected)) << kinds << " " << i << " of " << n;
+          }
+        }
+      }
+  });
+}
+
 TEST(VectorLoops, MayWriteOverAnOperand) {
   on_each_target([] {
     for (int n = 0; n <= 70; ++n) {

@@ -70,6 +70,7 @@ BlockProgram::BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarP
   number_values();
   choose_modes(kept);
   make_steps();
+  join_products(kept);
   hand_out_slots(kept);
 }
 
@@ -83,6 +84,8 @@ void BlockProgram::number_values() {
     std::size_t first = 0;
     while (first < i && !(same_[first] == static_cast<Reg>(first) && same_value(code_[first], in))) ++first;
     same_[i] = static_cast<Reg>(first);
+    // A bool is an i32 already.
+    if (in.op == ScalarOp::to_i32 && instr(in.a).dtype != DType::f32) same_[i] = in.a;
   }
 }
 
@@ -172,6 +175,33 @@ void BlockProgram::make_steps() {
     steps_.push_back(step);
     if (!step.one) cost_ += cost_of(in.op);
   }
+}
+
+// A product whose only reader adds to it or subtracts is computed by its reader's loop.
+void BlockProgram::join_products(std::span<const Reg> kept) {
+  std::vector<int> reads(code_.size(), 0);
+  for (const Step& step : steps_)
+    for (const Operand& o : {step.a, step.b, step.c})
+      if (o.reg >= 0) ++reads[index(o.reg)];
+  for (const Reg r : kept) ++reads[index(same_[index(r)])];
+  const auto plain = [&](const Step& s) { return !s.one && !s.line && instr(s.reg).dtype == DType::f32; };
+  const auto number = [](const Operand& o) { return o.mode == Mode::one || o.mode == Mode::line; };
+  for (Step& step : steps_) {
+    if ((step.op != ScalarOp::add && step.op != ScalarOp::sub) || !plain(step)) continue;
+    for (const bool left : {true, false}) {
+      const Operand product = left ? step.a : step.b, other = left ? step.b : step.a;
+      const auto from = std::find_if(steps_.begin(), steps_.end(), [&](const Step& s) { return s.reg == product.reg; });
+      if (product.mode != Mode::each || from == steps_.end() || from->op != ScalarOp::mul || !plain(*from)) continue;
+      if (reads[index(product.reg)] != 1) continue;
+      const ProductForm form = step.op == ScalarOp::add ? ProductForm::plus : left ? ProductForm::minus : ProductForm::from;
+      step.a = number(from->a) ? from->b : from->a, step.b = number(from->a) ? from->a : from->b, step.c = other;
+      step.nested |= from->nested;
+      step.loop = find_product_loop(form, (number(step.b) ? kOneB : 0u) | (number(step.c) ? kOneC : 0u));
+      from->op = ScalarOp::constant;  // gone
+      break;
+    }
+  }
+  std::erase_if(steps_, [](const Step& s) { return s.op == ScalarOp::constant; });
 }
 
 // Pieces of scratch memory are handed on once their register was read for the last time.

@@ -87,6 +87,7 @@ class BlockProgram {
   void number_values();
   void choose_modes(std::span<const ir::Reg> kept);
   void make_steps();
+  void join_products(std::span<const ir::Reg> kept);
   void hand_out_slots(std::span<const ir::Reg> kept);
   bool computes(const Step& step) const;
 

@@ -22,8 +22,9 @@ float element(double value, DType dtype) {
 }
 
 Reader::Reader(const ir::Load& load) : load_(load), walk_(load.map) {
-  if (!load.map.is_strided()) return;
+  if (load.map.layers().size() > 1) return;
   coarse_ = ir::coarsen(load.map.layers()[0]);
+  if (!load.map.is_strided()) return;
   const int rank = coarse_.shape.rank();
   const auto& coef = coarse_.address.coef;
   if (std::all_of(coef.begin(), coef.begin() + rank, [](std::int64_t c) { return c == 0; }))
@@ -36,10 +37,13 @@ Reader::Reader(const ir::Load& load) : load_(load), walk_(load.map) {
 
 std::int64_t Reader::period() const {
   const int rank = coarse_.shape.rank();
-  if (form_ != Form::strided || rank < 2) return 0;
-  const auto& coef = coarse_.address.coef;
-  if (std::any_of(coef.begin(), coef.begin() + rank - 1, [](std::int64_t c) { return c != 0; })) return 0;
-  return coarse_.shape[rank - 1];
+  if (form_ == Form::direct || form_ == Form::splat || rank < 2) return 0;
+  const auto repeats = [&](const ir::Affine& form) {
+    return std::all_of(form.coef.begin(), form.coef.begin() + rank - 1, [](std::int64_t c) { return c == 0; });
+  };
+  const bool all = repeats(coarse_.address) && std::all_of(coarse_.guards.begin(), coarse_.guards.end(),
+                                                           [&](const ir::Guard& g) { return repeats(g.form); });
+  return all ? coarse_.shape[rank - 1] : 0;
 }
 
 bool Reader::overlaps(const ir::Place& place, std::int64_t count) const {

@@ -34,7 +34,7 @@ class Reader {
   // Whether elements come from memory that overlaps that many elements at `place`.
   bool overlaps(const ir::Place& place, std::int64_t count) const;
 
-  // Calls f(first address, stride, count) for each run of the innermost axis of a strided map.
+  // Calls f(first address, stride, count) for each run of the innermost axis; only for strided maps.
   template <class F>
   void each_run(std::int64_t begin, int n, F f) const;
 
@@ -46,7 +46,7 @@ class Reader {
 
   ir::Load load_;
   Form form_ = Form::general;
-  ir::Layer coarse_;  // strided
+  ir::Layer coarse_;  // of a map of one layer
   RunWalk walk_;      // general
 };
 

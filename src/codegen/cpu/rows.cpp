@@ -15,8 +15,9 @@ using ir::ScalarOp;
 
 namespace {
 
-constexpr std::int64_t kTaskWork = 1 << 18;   // elements times cost that one task takes
-constexpr std::int64_t kChunk = 64 * kBlock;  // elements of one long row that one task takes
+constexpr std::int64_t kTaskWork = 1 << 17;   // elements times cost that one task takes
+constexpr std::int64_t kRowWork = 24;         // elements that a row costs beside its own
+constexpr std::int64_t kChunk = 32 * kBlock;  // elements of one long row that one task takes
 constexpr std::int64_t kChunkRows = 256;      // rows of a columns kernel that one task takes
 constexpr std::int64_t kShortRow = 16;        // rows below this are not worth a loop of their own
 constexpr std::int64_t kLongRow = schedule::kLongestRow;  // rows up to this fit scratch memory as a whole
@@ -58,8 +59,8 @@ class ShortRows : public Compiled {
     const std::vector<bool> stored = program_.store_at(per_element, kernel.elements());
     for (std::size_t i = 0; i < stored.size(); ++i)
       if (!stored[i]) copied_.push_back(per_element[i]);
-    const std::int64_t row = std::max<std::int64_t>(1, length) * program_.cost();
-    per_task_ = ceil_div(std::max<std::int64_t>(1, kTaskWork / row), per_block_) * per_block_;
+    const std::int64_t row = (length + (length > 1 ? kRowWork : 0)) * program_.cost();
+    per_task_ = ceil_div(std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(1, row)), per_block_) * per_block_;
   }
 
   void run(const Memory& memory, Executor& executor) const override {

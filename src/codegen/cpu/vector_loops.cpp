@@ -19,7 +19,6 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 using ir::ScalarOp;
 
-// Calls f(position, load, store) for pieces of a line: whole vectors, then the rest.
 template <class Op>
 void Unary(const Stretch& s) {
   const Tag d;
@@ -61,31 +60,26 @@ void Binary(const Stretch& s) {
   }
 }
 
-template <unsigned kOnes>
-void Select(const Stretch& s) {
+// Three operands, of which b and c may be numbers.
+template <class Op, unsigned kOnes>
+void Ternary(const Stretch& s) {
   const Tag d;
-  const hn::RebindToSigned<Tag> di;
   const auto N = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t n = s.length;
   const float *a = s.a, *b = s.b, *c = s.c;
   float* out = s.out;
   for (std::int64_t l = 0; l < s.lines; ++l, a += s.a_step, b += s.b_step, c += s.c_step, out += n) {
-    const auto yes = hn::Set(d, kOnes & kOneB ? *b : 0.0f), no = hn::Set(d, kOnes & kOneC ? *c : 0.0f);
+    const auto one_b = hn::Set(d, kOnes & kOneB ? *b : 0.0f), one_c = hn::Set(d, kOnes & kOneC ? *c : 0.0f);
     const auto apply = [&](auto load, std::int64_t at) {
-      const auto condition = hn::RebindMask(d, hn::Ne(hn::BitCast(di, load(a + at)), hn::Zero(di)));
-      const auto x = [&] {
-        if constexpr ((kOnes & kOneB) != 0)
-          return yes;
-        else
-          return load(b + at);
-      }();
-      const auto y = [&] {
-        if constexpr ((kOnes & kOneC) != 0)
-          return no;
-        else
-          return load(c + at);
-      }();
-      return hn::IfThenElse(condition, x, y);
+      const auto x = load(a + at);
+      if constexpr (kOnes == kNoOnes)
+        return Op()(d, x, load(b + at), load(c + at));
+      else if constexpr (kOnes == kOneB)
+        return Op()(d, x, one_b, load(c + at));
+      else if constexpr (kOnes == kOneC)
+        return Op()(d, x, load(b + at), one_c);
+      else
+        return Op()(d, x, one_b, one_c);
     };
     std::int64_t i = 0;
     for (; i + N <= n; i += N) hn::StoreU(apply([&](const float* p) { return hn::LoadU(d, p); }, i), d, out + i);
@@ -156,14 +150,24 @@ Loop PowLoop(unsigned ones) {
   }
 }
 
-Loop SelectLoop(unsigned ones) {
+template <class Op>
+Loop TernaryLoop(unsigned ones) {
   switch (ones) {
-    case kNoOnes: return Select<kNoOnes>;
-    case kOneB: return Select<kOneB>;
-    case kOneC: return Select<kOneC>;
-    case kOneB | kOneC: return Select<kOneB | kOneC>;
+    case kNoOnes: return Ternary<Op, kNoOnes>;
+    case kOneB: return Ternary<Op, kOneB>;
+    case kOneC: return Ternary<Op, kOneC>;
+    case kOneB | kOneC: return Ternary<Op, kOneB | kOneC>;
     default: return nullptr;
   }
+}
+
+Loop FindProductLoop(ProductForm form, unsigned ones) {
+  switch (form) {
+    case ProductForm::plus: return TernaryLoop<ProductPlus>(ones);
+    case ProductForm::minus: return TernaryLoop<ProductMinus>(ones);
+    case ProductForm::from: return TernaryLoop<ProductFrom>(ones);
+  }
+  return nullptr;
 }
 
 template <class Real, class Int>
@@ -208,7 +212,7 @@ Loop FindLoop(ScalarOp op, bool real, unsigned ones) {
     case ScalarOp::equal: return BinaryLoop<Equal, EqualInt>(real, ones);
     case ScalarOp::logical_and: return BinaryLoop<And>(ones);
     case ScalarOp::logical_or: return BinaryLoop<Or>(ones);
-    case ScalarOp::select: return SelectLoop(ones);
+    case ScalarOp::select: return TernaryLoop<Select>(ones);
     default: return ones == kNoOnes ? UnaryLoop(op, real) : nullptr;
   }
 }
@@ -231,10 +235,12 @@ HWY_AFTER_NAMESPACE();
 namespace tensorgrad::cpu {
 
 HWY_EXPORT(FindLoop);
+HWY_EXPORT(FindProductLoop);
 HWY_EXPORT(RandomLoop);
 HWY_EXPORT(AddInto);
 
 Loop find_loop(ir::ScalarOp op, bool real, unsigned ones) { return HWY_DYNAMIC_DISPATCH(FindLoop)(op, real, ones); }
+Loop find_product_loop(ProductForm form, unsigned ones) { return HWY_DYNAMIC_DISPATCH(FindProductLoop)(form, ones); }
 void random_loop(const float* a, const float* b, const float* c, std::uint32_t site, float* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(RandomLoop)(a, b, c, site, out, n);
 }

@@ -25,6 +25,11 @@ enum Ones : unsigned { kNoOnes = 0, kOneA = 1, kOneB = 2, kOneC = 4 };
 // ops of two operands take one of them as a number, and select takes b and c.
 Loop find_loop(ir::ScalarOp op, bool real, unsigned ones = kNoOnes);
 
+// A product and a sum in one loop, each rounded by itself: a * b + c, a * b - c or c - a * b of f32. b and c may be
+// numbers.
+enum class ProductForm : std::uint8_t { plus, minus, from };
+Loop find_product_loop(ProductForm form, unsigned ones = kNoOnes);
+
 // Sums (or products, ...) of lines * length elements, line by line. Sums of f32 add lanes in f32 for at most eight
 // additions and go on in double; sums and products of i32 wrap around; NaN wins in f32.
 using FoldLines = void (*)(const float* x, std::int64_t lines, std::int64_t length, double* out);

@@ -41,25 +41,21 @@ HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI n) {
 // ln 2 in two parts: n times the first is exact.
 inline constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.428606765330187e-6f;
 
-// exp(x) - 1 = 2^n (1 + p) - 1, with p = exp(r) - 1 for a small r.
-template <class D, class V>
-struct Reduced {
-  hn::Vec<hn::RebindToSigned<D>> n;
-  V p;
-};
-template <class D, class V>
-HWY_INLINE Reduced<D, V> Reduce(D d, V x) {
-  const auto n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504088896f)));
+// exp(x) = 2^n (1 + p): returns p = exp(r) - 1 of a small r. (Vectors of some targets cannot be members.)
+template <class D, class V, class VI>
+HWY_INLINE V Reduce(D d, V x, VI& n) {
+  n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504088896f)));
   const V whole = hn::ConvertTo(d, n);
   const V r = hn::NegMulAdd(whole, hn::Set(d, kLn2Low), hn::NegMulAdd(whole, hn::Set(d, kLn2High), x));
   const V q = Polynomial(d, r, 0.500000006204f, 0.166665426764f, 0.0416662811802f, 0.00836663140795f, 0.00139465247756f);
-  return {n, hn::MulAdd(hn::Mul(r, r), q, r)};
+  return hn::MulAdd(hn::Mul(r, r), q, r);
 }
 
 template <class D, class V>
 HWY_INLINE V Exp(D d, V x) {
   const V inside = hn::Min(hn::Max(x, hn::Set(d, -104.0f)), hn::Set(d, 89.0f));
-  const auto [n, p] = Reduce(d, inside);
+  auto n = hn::Zero(hn::RebindToSigned<D>());
+  const V p = Reduce(d, inside, n);
   // In two steps, because 2^n itself may be too small or too large.
   const auto half = hn::ShiftRight<1>(n);
   const V y = hn::Mul(hn::Mul(hn::Add(p, hn::Set(d, 1.0f)), PowerOfTwo(d, half)), PowerOfTwo(d, hn::Sub(n, half)));
@@ -70,7 +66,8 @@ template <class D, class V>
 HWY_INLINE V Expm1(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V inside = hn::Min(hn::Max(x, hn::Set(d, -30.0f)), hn::Set(d, 89.0f));
-  const auto [n, p] = Reduce(d, inside);
+  auto n = hn::Zero(hn::RebindToSigned<D>());
+  const V p = Reduce(d, inside, n);
   // Half of the result, because 2^128 is no number.
   const V scale = PowerOfTwo(d, hn::Sub(n, hn::Set(di, 1)));
   const V half = hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 0.5f)));
@@ -79,18 +76,15 @@ HWY_INLINE V Expm1(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-// A positive normal number as 2^e * m with m in [sqrt(1/2), sqrt(2)).
+// A positive normal number as 2^e * m with m in [sqrt(1/2), sqrt(2)); returns m.
 template <class D, class V>
-struct Split {
-  V e, m;
-};
-template <class D, class V>
-HWY_INLINE Split<D, V> SplitExponent(D d, V x) {
+HWY_INLINE V SplitExponent(D d, V x, V& e) {
   const hn::RebindToSigned<D> di;
   const auto root = hn::Set(di, 0x3f3504f3);  // the bits of sqrt(1/2)
   const auto t = hn::Sub(hn::BitCast(di, x), root);
   const auto m = hn::Add(hn::And(t, hn::Set(di, 0x7fffff)), root);
-  return {hn::ConvertTo(d, hn::ShiftRight<23>(t)), hn::BitCast(d, m)};
+  e = hn::ConvertTo(d, hn::ShiftRight<23>(t));
+  return hn::BitCast(d, m);
 }
 
 // log(1 + f) + e ln 2 + small, for f in [sqrt(1/2) - 1, sqrt(2) - 1].
@@ -108,7 +102,8 @@ template <class D, class V>
 HWY_INLINE V Log(D d, V x) {
   const V zero = hn::Zero(d);
   const auto denormal = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
-  const auto [e, m] = SplitExponent(d, hn::IfThenElse(denormal, hn::Mul(x, hn::Set(d, 0x1p23f)), x));
+  V e = zero;
+  const V m = SplitExponent(d, hn::IfThenElse(denormal, hn::Mul(x, hn::Set(d, 0x1p23f)), x), e);
   const V exponent = hn::Add(e, hn::IfThenElseZero(denormal, hn::Set(d, -23.0f)));
   V y = LogOfParts(d, hn::Sub(m, hn::Set(d, 1.0f)), exponent, zero);
   y = hn::IfThenElse(hn::Eq(x, hn::Set(d, kInfinity)), x, y);
@@ -120,7 +115,8 @@ template <class D, class V>
 HWY_INLINE V Log1p(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   const V u = hn::Add(one, x);
-  const auto [e, m] = SplitExponent(d, u);
+  V e = hn::Zero(d);
+  const V m = SplitExponent(d, u, e);
   // What u lost of 1 + x, as a part of u. Near 1 nothing needs to be lost: f is x.
   const V lost = hn::IfThenElse(hn::Ge(x, one), hn::Sub(one, hn::Sub(u, x)), hn::Sub(x, hn::Sub(u, one)));
   const auto near = hn::Eq(e, hn::Zero(d));
@@ -137,7 +133,8 @@ template <class D, class V>
 HWY_INLINE V Tanh(D d, V x) {
   const V two = hn::Set(d, 2.0f);
   const V a = hn::Min(hn::Abs(x), hn::Set(d, 10.0f));
-  const auto [n, p] = Reduce(d, hn::Add(a, a));
+  auto n = hn::Zero(hn::RebindToSigned<D>());
+  const V p = Reduce(d, hn::Add(a, a), n);
   const V scale = PowerOfTwo(d, n);
   const V t = hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 1.0f)));
   const V y = hn::CopySign(hn::Div(t, hn::Add(t, two)), x);
@@ -154,7 +151,8 @@ HWY_INLINE V Erf(D d, V x) {
   const V t = hn::Min(a, hn::Set(d, 4.0f));
   const V exponent = Polynomial(d, t, -0.00035375685246f, -1.12703987484f, -0.638225960312f, -0.10303711005f,
                                 0.0218051886636f, -0.0029395735184f, 0.000185570433453f);
-  const auto [n, p] = Reduce(d, exponent);
+  auto n = hn::Zero(hn::RebindToSigned<D>());
+  const V p = Reduce(d, exponent, n);
   const V rest = hn::Mul(hn::Add(p, one), PowerOfTwo(d, n));
   const V y = hn::IfThenElse(hn::Lt(a, one), hn::MulAdd(x, low, x), hn::CopySign(hn::Sub(one, rest), x));
   return hn::IfThenElse(hn::IsNaN(x), x, y);

@@ -120,6 +120,23 @@ struct Or {
   HWY_INLINE V operator()(Tag, V a, V b) const { return hn::Or(a, b); }
 };
 
+// The condition is 0 or 1.
+struct Select {
+  HWY_INLINE V operator()(Tag d, V a, V b, V c) const {
+    return hn::IfThenElse(hn::RebindMask(d, hn::Ne(Ints(a), hn::Zero(IntTag()))), b, c);
+  }
+};
+// Not fused: the product is rounded as if it stood alone.
+struct ProductPlus {
+  HWY_INLINE V operator()(Tag, V a, V b, V c) const { return hn::Add(hn::Mul(a, b), c); }
+};
+struct ProductMinus {
+  HWY_INLINE V operator()(Tag, V a, V b, V c) const { return hn::Sub(hn::Mul(a, b), c); }
+};
+struct ProductFrom {
+  HWY_INLINE V operator()(Tag, V a, V b, V c) const { return hn::Sub(c, hn::Mul(a, b)); }
+};
+
 struct Neg {
   HWY_INLINE V operator()(Tag, V a) const { return hn::Neg(a); }
 };
