@@ -1,0 +1,26 @@
+// Running a test on every SIMD target that the machine has and the library was compiled for.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <hwy/detect_targets.h>
+#include <hwy/targets.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace tensorgrad {
+
+// Calls f once for each target, with all others hidden from the dispatch.
+inline void on_each_target(const std::function<void()>& f) {
+  for (std::int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
+    const std::int64_t target = rest & -rest;
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    SCOPED_TRACE(hwy::TargetName(target));
+    f();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace tensorgrad
