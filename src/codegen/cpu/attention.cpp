@@ -47,11 +47,12 @@ class Heads {
 
   std::int64_t width() const { return width_; }  // of a copied row: zeros behind the end
 
-  // Positions first .. first + n - 1 of a head: where they lie, or copied to `to`. Whoever reads them often, or reads whole
-  // units, may want a copy.
-  enum class Want { any, units, copy };
-  FloatRows read(const Memory& memory, Want want, std::int64_t b, std::int64_t h, std::int64_t first, std::int64_t n, float* to) const {
-    if (rows_.in_place() && (want == Want::any || (want == Want::units && size_ == width_)))
+  // Positions first .. first + n - 1 of a head: where they lie, or copied to `to`; rows of whole units if `units`. A copy is
+  // worth its time for who reads them `times` often, sooner if rows are so far apart that they compete for places in cache.
+  FloatRows read(const Memory& memory, bool units, std::int64_t times, std::int64_t b, std::int64_t h, std::int64_t first,
+                 std::int64_t n, float* to) const {
+    const bool often = times > (rows_.stride() % 512 == 0 ? 1 : 8);
+    if (rows_.in_place() && !often && (!units || size_ == width_))
       return {rows_.read(memory, 0, size_, to, b, h, first), rows_.stride()};
     for (std::int64_t i = 0; i < n; ++i) {
       float* const row = to + i * width_;
@@ -127,7 +128,7 @@ class Attention : public Compiled {
   void head(const Memory& memory, std::int64_t head, std::int64_t begin, std::int64_t end, std::int64_t start) const {
     const AttentionShape& s = c_.s;
     const std::int64_t b = head / s.H, h = head % s.H, g = h / (s.H / s.G), reach = c_.visible(start, end - 1);
-    const bool often = end - begin > kBlockQueries;  // keys and values are read
+    const std::int64_t times = ceil_div(end - begin, kBlockQueries);
     float *keys = nullptr, *values = nullptr, *queries = nullptr, *work = nullptr;
     Carver carver;
     for (int pass = 0; pass < 2; ++pass) {
@@ -137,13 +138,13 @@ class Attention : public Compiled {
       work = carver.take(attention_work(s.D, s.V));
       if (pass == 0) carver.begin();
     }
-    const FloatRows k = c_.k.read(memory, often ? Heads::Want::copy : Heads::Want::any, b, g, 0, reach, keys);
-    const FloatRows v = c_.v.read(memory, often ? Heads::Want::copy : Heads::Want::units, b, g, 0, reach, values);
+    const FloatRows k = c_.k.read(memory, false, times, b, g, 0, reach, keys);
+    const FloatRows v = c_.v.read(memory, true, times, b, g, 0, reach, values);
     float* const out = memory.at(c_.place);
     for (std::int64_t t = begin; t < end; t += kBlockQueries) {
       const std::int64_t n = std::min(kBlockQueries, end - t);
       AttentionBlock block = c_.block(start, t, n, 0, s.S);
-      block.q = c_.q.read(memory, Heads::Want::any, b, h, t, n, queries);
+      block.q = c_.q.read(memory, false, 1, b, h, t, n, queries);
       block.k = k, block.v = v, block.work = work;
       attention_forward(block, out + ((b * s.T + t) * s.H + h) * s.V, s.H * s.V, out + s.lse() + head * s.T + t);
     }
@@ -187,7 +188,7 @@ class AttentionGradient : public Compiled {
     const std::int64_t b = group / s.G, g = group % s.G, heads = s.H / s.G, D = c_.k.width(), V = c_.v.width();
     const std::int64_t last = std::min(s.S, first + keys_);
     const std::int64_t reach = s.T > 0 ? std::clamp(c_.visible(start, s.T - 1), first, last) - first : 0;
-    const auto want = heads * s.T > kBlockQueries ? Heads::Want::copy : Heads::Want::units;
+    const std::int64_t times = heads * ceil_div(s.T, kBlockQueries);
     float *keys = nullptr, *values = nullptr, *dk = nullptr, *dv = nullptr, *q = nullptr, *gy = nullptr, *out = nullptr, *dq = nullptr;
     float *lse = nullptr, *work = nullptr;
     Carver carver;
@@ -204,18 +205,18 @@ class AttentionGradient : public Compiled {
       work = carver.take(attention_work(s.D, s.V));
       if (pass == 0) carver.begin();
     }
-    const FloatRows k = c_.k.read(memory, want, b, g, first, reach, keys), v = c_.v.read(memory, want, b, g, first, reach, values);
+    const FloatRows k = c_.k.read(memory, true, times, b, g, first, reach, keys), v = c_.v.read(memory, false, times, b, g, first, reach, values);
     std::fill_n(dk, reach * D, 0.0f);
     std::fill_n(dv, reach * V, 0.0f);
     for (std::int64_t h = g * heads; h < (g + 1) * heads; ++h)
       for (std::int64_t t = 0; t < s.T; t += kBlockQueries) {
         const std::int64_t n = std::min(kBlockQueries, s.T - t);
         AttentionBlock block = c_.block(start, t, n, first, last);
-        block.q = c_.q.read(memory, Heads::Want::units, b, h, t, n, q);
+        block.q = c_.q.read(memory, true, 1, b, h, t, n, q);
         block.k = k, block.v = v, block.work = work;
         AttentionBack back{};
-        back.gy = g_.read(memory, Heads::Want::units, b, h, t, n, gy);
-        back.out = out_.read(memory, Heads::Want::any, b, h, t, n, out);
+        back.gy = g_.read(memory, true, 1, b, h, t, n, gy);
+        back.out = out_.read(memory, false, 1, b, h, t, n, out);
         back.lse = lse_.read(memory, t, n, lse, b, h);
         back.dk = dk, back.dv = dv, back.dq = sums ? sums + ((b * s.H + h) * s.T + t) * D : dq;
         attention_backward(block, back);

@@ -22,25 +22,20 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 constexpr std::int64_t RowFloats(std::int64_t size) { return (size + kRowUnit - 1) / kRowUnit * kRowUnit; }
 
-// Rows [n, size] times a factor as [size, lanes]; zeros in lanes without a row.
-void TurnScaled(const FloatRows& rows, std::int64_t n, std::int64_t size, float factor, std::int64_t lanes, float* to) {
-  const hn::CappedTag<float, 8> d;
-  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+// Rows [n, size] as [size, lanes]; zeros in lanes without a row.
+void Turn(const FloatRows& rows, std::int64_t n, std::int64_t size, std::int64_t lanes, float* to) {
   if (n < lanes) std::fill_n(to, size * lanes, 0.0f);
   Transpose(rows.data, rows.stride, n, size, to, lanes);
-  if (factor == 1) return;
-  const auto by = hn::Set(d, factor);
-  for (std::int64_t i = 0; i < size * lanes; i += step) hn::StoreU(hn::Mul(hn::LoadU(d, to + i), by), d, to + i);
 }
 
-// One block with kLanes lanes of queries. Scores are those of base 2: of q k^T scale / ln 2.
+// One block with kLanes lanes of queries. Weights are powers of 2, of q k^T scale / ln 2.
 template <std::int64_t kLanes>
 class Block {
  public:
   using Tag = hn::CappedTag<float, kLanes < 16 ? kLanes : 16>;
   using V = hn::Vec<Tag>;
 
-  explicit Block(const AttentionBlock& a) : a_(a), width_v_(RowFloats(a.V)), width_d_(RowFloats(a.D)) {
+  explicit Block(const AttentionBlock& a) : a_(a), width_v_(RowFloats(a.V)), width_d_(RowFloats(a.D)), scale_(a.scale * kLog2E) {
     float* at = a.work;
     const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
     scores_ = take(kBlockKeys * kLanes);
@@ -50,7 +45,7 @@ class Block {
     o_ = take(kLanes * width_v_);
     top_ = take(kLanes);
     sum_ = take(kLanes);
-    TurnScaled(a.q, a.n, a.D, a.scale * kLog2E, kLanes, q_);
+    Turn(a.q, a.n, a.D, kLanes, q_);
   }
 
   void forward(float* out, std::int64_t out_stride, float* lse) {
@@ -60,7 +55,7 @@ class Block {
     }
     for (std::int64_t key = 0; key < a_.keys; key += kBlockKeys) {
       const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
-      score(key, count);
+      seen_products(a_.k, a_.D, q_, key, count, scores_);
       for (std::int64_t v = 0; v < kLanes; v += kStep()) weigh(key, count, v);
       Product({scores_, 1, kLanes}, a_.n, {a_.v.data + key * a_.v.stride, a_.v.stride}, width_v_, {o_, width_v_}, key == 0,
               [&](std::int64_t r, std::int64_t rows) { return Depth{0, seen(r + rows - 1, key, count)}; });
@@ -69,14 +64,14 @@ class Block {
   }
 
   void backward(const AttentionBack& b) {
-    TurnScaled(b.gy, a_.n, a_.V, 1, kLanes, gy_);
+    Turn(b.gy, a_.n, a_.V, kLanes, gy_);
     for (std::int64_t i = 0; i < kLanes; ++i) top_[i] = i < a_.n ? b.lse[i] * kLog2E : 0;
     for (std::int64_t i = 0; i < kLanes; ++i) sum_[i] = i < a_.n ? dot(b.out.data + i * b.out.stride, b.gy.data + i * b.gy.stride) : 0;
     if (a_.keys == 0) std::fill_n(b.dq, a_.n * width_d_, 0.0f);
     for (std::int64_t key = 0; key < a_.keys; key += kBlockKeys) {
       const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
-      score(key, count);
-      Product({a_.v.data + key * a_.v.stride, a_.v.stride, 1}, count, {gy_, kLanes}, kLanes, {dscores_, kLanes}, true, whole(a_.V));
+      seen_products(a_.k, a_.D, q_, key, count, scores_);
+      seen_products(a_.v, a_.V, gy_, key, count, dscores_);
       for (std::int64_t v = 0; v < kLanes; v += kStep()) differentiate(key, count, v);
       const auto queries = [&](std::int64_t r, std::int64_t) {  // the first one that sees the first of these keys
         return Depth{a_.causal ? std::clamp<std::int64_t>(key + r + 1 - a_.visible, 0, a_.n) : 0, a_.n};
@@ -90,9 +85,6 @@ class Block {
 
  private:
   static std::int64_t kStep() { return static_cast<std::int64_t>(hn::Lanes(Tag())); }
-  static auto whole(std::int64_t size) {
-    return [size](std::int64_t, std::int64_t) { return Depth{0, size}; };
-  }
 
   // How many of `count` keys from `key` on query i sees, or one before it.
   std::int64_t seen(std::int64_t i, std::int64_t key, std::int64_t count) const {
@@ -105,28 +97,49 @@ class Block {
     return hn::Gt(hn::Iota(d_, static_cast<float>(a_.visible + v - key)), hn::Zero(d_));
   }
 
-  void score(std::int64_t key, std::int64_t count) {
-    Product({a_.k.data + key * a_.k.stride, a_.k.stride, 1}, count, {q_, kLanes}, kLanes, {scores_, kLanes}, true, whole(a_.D));
+  // Rows that the queries of a vector from v on have to do with; those behind are seen by none of them, nor by others of
+  // their tile in a product. Rounded up to tiles of rows.
+  std::int64_t rows_of(std::int64_t v, std::int64_t lanes, std::int64_t key, std::int64_t count) const {
+    const std::int64_t last = (v + lanes - 1) | (kTileRows - 1);
+    return std::min(count, (seen(last, key, count) + kTileRows - 1) / kTileRows * kTileRows);
+  }
+
+  // Products of keys (or values) and queries (or gradients) [keys, queries], where the first or the second half of the
+  // queries sees a key.
+  void seen_products(const FloatRows& rows, std::int64_t size, const float* turned, std::int64_t key, std::int64_t count, float* to) {
+    constexpr std::int64_t kHalf = kLanes / 2;
+    const std::int64_t both = kLanes < kBlockQueries ? count : rows_of(0, kHalf, key, count);
+    const auto depth = [size](std::int64_t, std::int64_t) { return Depth{0, size}; };
+    Product({rows.data + key * rows.stride, rows.stride, 1}, both, {turned, kLanes}, kLanes, {to, kLanes}, true, depth);
+    if (both == count) return;
+    Product({rows.data + (key + both) * rows.stride, rows.stride, 1}, count - both, {turned + kHalf, kLanes}, kHalf,
+            {to + both * kLanes + kHalf, kLanes}, true, depth);
   }
 
   // From scores to weights, for the queries of one vector; what was summed up before is made smaller where a score is larger than all
   // of that.
-  void weigh(std::int64_t key, std::int64_t count, std::int64_t v) {
-    const std::int64_t clear = full(key, count);
+  void weigh(std::int64_t key, std::int64_t all, std::int64_t v) {
+    const std::int64_t count = rows_of(v, kStep(), key, all), clear = std::min(count, full(key, all));
+    const V scale = hn::Set(d_, scale_);
     const V before = hn::LoadU(d_, top_ + v);
     V top = before;
     float* const column = scores_ + v;
-    for (std::int64_t s = 0; s < clear; ++s) top = hn::Max(top, hn::LoadU(d_, column + s * kLanes));
+    for (std::int64_t s = 0; s < clear; ++s) top = hn::Max(top, hn::Mul(hn::LoadU(d_, column + s * kLanes), scale));
     for (std::int64_t s = clear; s < count; ++s) {
-      const V x = hn::IfThenElse(sees(v, key + s), hn::LoadU(d_, column + s * kLanes), hn::Set(d_, kMinusInfinity));
-      hn::StoreU(x, d_, column + s * kLanes);
-      top = hn::Max(top, x);
+      const V x = hn::Mul(hn::LoadU(d_, column + s * kLanes), scale);
+      top = hn::Max(top, hn::IfThenElse(sees(v, key + s), x, hn::Set(d_, kMinusInfinity)));
     }
     const V shift = hn::IfThenZeroElse(hn::Eq(top, hn::Set(d_, kMinusInfinity)), top);  // nothing to weigh so far
     const V factor = Power(d_, hn::Sub(before, shift));
     V sum = hn::Mul(hn::LoadU(d_, sum_ + v), factor);
-    for (std::int64_t s = 0; s < count; ++s) {
-      const V weight = Power(d_, hn::Sub(hn::LoadU(d_, column + s * kLanes), shift));
+    for (std::int64_t s = 0; s < clear; ++s) {
+      const V weight = Power(d_, hn::MulSub(hn::LoadU(d_, column + s * kLanes), scale, shift));
+      hn::StoreU(weight, d_, column + s * kLanes);
+      sum = hn::Add(sum, weight);
+    }
+    for (std::int64_t s = clear; s < count; ++s) {
+      const V x = hn::MulSub(hn::LoadU(d_, column + s * kLanes), scale, shift);
+      const V weight = hn::IfThenElseZero(sees(v, key + s), Power(d_, x));
       hn::StoreU(weight, d_, column + s * kLanes);
       sum = hn::Add(sum, weight);
     }
@@ -140,22 +153,27 @@ class Block {
   }
 
   // From scores and v gy^T to weights and the gradient of q k^T; 0 where a key is not seen.
-  void differentiate(std::int64_t key, std::int64_t count, std::int64_t v) {
-    const std::int64_t clear = full(key, count);
-    const V lse = hn::LoadU(d_, top_ + v), mean = hn::LoadU(d_, sum_ + v), scale = hn::Set(d_, a_.scale), most = hn::Set(d_, 127.0f);
-    for (std::int64_t s = 0; s < count; ++s) {
-      float *const w = scores_ + s * kLanes + v, *const dw = dscores_ + s * kLanes + v;
-      const V x = hn::Sub(hn::LoadU(d_, w), lse);
-      V weight = Power(d_, hn::IfThenElse(hn::Gt(x, most), most, x));
-      V slope = hn::Mul(hn::Mul(weight, hn::Sub(hn::LoadU(d_, dw), mean)), scale);
-      if (s >= clear) {
-        const auto mask = sees(v, key + s);
-        weight = hn::IfThenElseZero(mask, weight);
-        slope = hn::IfThenElseZero(mask, slope);
-      }
-      hn::StoreU(weight, d_, w);
-      hn::StoreU(slope, d_, dw);
+  void differentiate(std::int64_t key, std::int64_t all, std::int64_t v) {
+    const std::int64_t count = rows_of(v, kStep(), key, all), clear = std::min(count, full(key, all));
+    for (std::int64_t s = 0; s < clear; ++s) {
+      V weight, slope;
+      slopes(s * kLanes + v, v, weight, slope);
+      hn::StoreU(weight, d_, scores_ + s * kLanes + v);
+      hn::StoreU(slope, d_, dscores_ + s * kLanes + v);
     }
+    for (std::int64_t s = clear; s < count; ++s) {
+      V weight, slope;
+      slopes(s * kLanes + v, v, weight, slope);
+      const auto mask = sees(v, key + s);
+      hn::StoreU(hn::IfThenElseZero(mask, weight), d_, scores_ + s * kLanes + v);
+      hn::StoreU(hn::IfThenElseZero(mask, slope), d_, dscores_ + s * kLanes + v);
+    }
+  }
+  HWY_INLINE void slopes(std::int64_t at, std::int64_t v, V& weight, V& slope) const {
+    const V lse = hn::LoadU(d_, top_ + v), mean = hn::LoadU(d_, sum_ + v), most = hn::Set(d_, 127.0f);
+    const V x = hn::MulSub(hn::LoadU(d_, scores_ + at), hn::Set(d_, scale_), lse);
+    weight = Power(d_, hn::IfThenElse(hn::Gt(x, most), most, x));
+    slope = hn::Mul(hn::Mul(weight, hn::Set(d_, a_.scale)), hn::Sub(hn::LoadU(d_, dscores_ + at), mean));
   }
 
   void finish(float* out, std::int64_t out_stride, float* lse) {
@@ -198,6 +216,7 @@ class Block {
   const Tag d_;
   const AttentionBlock& a_;
   std::int64_t width_v_, width_d_;
+  float scale_;
   float *scores_, *dscores_;  // [kBlockKeys, kLanes]
   float* q_;                  // [D, kLanes]
   float* gy_;                 // [V, kLanes]

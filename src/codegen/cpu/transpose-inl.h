@@ -45,7 +45,7 @@ HWY_INLINE V SumFour(D d, V a, V b, V c, V e) {
 
 // Blocks of four lanes added up.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE auto SumOfBlocks(D d, V v) {
+HWY_INLINE auto SumOfBlocks(D, V v) {
   if constexpr (hn::MaxLanes(D()) > 4) {
     const hn::Half<D> half;
     return SumOfBlocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
