@@ -3,6 +3,8 @@
 // results stays as it was, and any number of threads gives the same bits.
 #include <gtest/gtest.h>
 
+#include <hwy/highway.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -64,7 +66,7 @@ class Arena {
 
 IndexMap lay(Lie lie, std::int64_t B, std::int64_t rows, std::int64_t columns, std::int64_t& floats) {
   const auto of = [&](Shape shape) {
-    floats = shape.numel();
+    floats = shape.count();
     return IndexMap::contiguous(shape);
   };
   switch (lie) {
@@ -115,11 +117,11 @@ class Case {
       if (p.epilogue) {
         kernel_.loads.push_back(load(arena_, IndexMap::contiguous({1, 1, p.N}).broadcast(shape), p.N));
         const ir::Reg biased = part.epilogue.binary(ScalarOp::add, product, part.epilogue.load(slots(), DType::f32));
-        kernel_.loads.push_back(load(arena_, IndexMap::contiguous(shape), shape.numel()));
+        kernel_.loads.push_back(load(arena_, IndexMap::contiguous(shape), shape.count()));
         const ir::Reg half = part.epilogue.binary(ScalarOp::mul, part.epilogue.load(slots(), DType::f32), part.epilogue.constant(0.5));
-        part.stores.push_back(store(shape.numel(), part.epilogue.binary(ScalarOp::maximum, biased, half)));
+        part.stores.push_back(store(shape.count(), part.epilogue.binary(ScalarOp::maximum, biased, half)));
       }
-      part.stores.push_back(store(shape.numel(), product));
+      part.stores.push_back(store(shape.count(), product));
       part.sums_columns = p.sums;
       if (p.sums) part.column_sums = store(spec.B * p.N, -1);
       kernel_.parts.push_back(part);
@@ -146,7 +148,8 @@ class Case {
     const auto expect = [&](const ir::Store& s, std::int64_t i, double value, double size) {
       const auto at = static_cast<std::size_t>(s.place.offset + i);
       written[at] = true;
-      ASSERT_NEAR(first[at], value, 2e-6 * size + 1e-6) << "element " << i;
+      // Additions in float, at most 256 one after the other.
+      ASSERT_NEAR(first[at], value, 6e-8 * size * static_cast<double>(16 + std::min<std::int64_t>(spec_.K, 300))) << "element " << i;
     };
     for (std::size_t p = 0; p < spec_.parts.size(); ++p) ASSERT_NO_FATAL_FAILURE(check_part(before, p, expect));
     for (std::size_t i = 0; i < first.size(); ++i)
@@ -230,6 +233,27 @@ TEST(Matmul, RandomOnes) {
     Case(spec, seed).check();
     if (HasFatalFailure()) return;
   }
+}
+
+// All that this machine can run, down to the narrowest vectors.
+TEST(Matmul, EveryTarget) {
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().DeInit();
+    SCOPED_TRACE(hwy::TargetName(target));
+    for (std::int64_t n = 1; n <= 45; ++n) {
+      const Side plain{Lie::plain}, turned{Lie::turned}, squared{Lie::plain, true};
+      const auto other = 1 + n * 7 % 23, K = 1 + n * n % 300;
+      Case({1, n, K, plain, {{other, plain, true, true}}}, 1).check();
+      Case({1, n, K, turned, {{other, turned, false, true}}}, 2).check();
+      Case({2, other, K, squared, {{n, turned, false, false}, {3, squared, true, true}}}, 3).check();
+      Case({1, n, 1 + 20 * n, turned, {{1, plain, true, false}}}, 4).check();
+      Case({1, 1, 1 + 20 * n, plain, {{n, turned, false, true}}}, 5).check();
+      if (HasFatalFailure()) break;
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().DeInit();
 }
 
 // Sizes of training: weight gradients, tiles in both directions, and the right operand packed for all.

@@ -2,6 +2,7 @@
 // a right operand that many tiles share is packed into panels once, before them; what else has to be packed is packed by
 // the tile. Where there are few tiles and many products to add, k is cut too, and the parts are added in order.
 #include <algorithm>
+#include <limits>
 
 #include "codegen/cpu/compiled.h"
 #include "codegen/cpu/matmul_operand.h"
@@ -12,11 +13,14 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-constexpr std::int64_t kTileRows = 128, kTileColumns = 256;  // at most
+constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // at most
 constexpr std::int64_t kSmallRows = 32, kSmallColumns = 64;  // tiles that are not cut further
 constexpr std::int64_t kDepth = 256;                         // of k at a time, so that panels stay in cache
+constexpr std::int64_t kLeastSplit = 128;                    // of k
+constexpr double kRunCycles = 4000;                          // that handing out tasks once more takes
 constexpr std::int64_t kManyTiles = 16;                      // keep all threads busy
 constexpr std::int64_t kTaskWork = 1 << 17;                  // multiplications that are worth handing to a thread
+constexpr std::int64_t kPanelsPacked = 4;                    // by a task
 constexpr std::int64_t kPacked = 1 << 22;                    // floats that are packed at a time
 constexpr std::int64_t kSmallOperand = 1 << 15;              // floats that need no packing: they stay in cache as they are
 
@@ -50,8 +54,8 @@ struct Part {
   std::vector<ir::Store> stores;
   ir::Store column_sums;
   bool sums_columns;
+  bool dots = false;  // a row times columns that lie each side by side
   enum class Packing : std::uint8_t { none, by_tile, shared } packing = Packing::none;
-  std::int64_t first_column = 0;  // counted through all parts
 };
 
 // Some columns of one part of one batch.
@@ -81,15 +85,26 @@ class Matmul : public Compiled {
         a_(kernel.loads, kernel.a, kernel.M, kernel.K) {
     for (const ir::MatmulPart& part : kernel.parts) {
       parts_.emplace_back(kernel, part);
-      parts_.back().first_column = N_;
       N_ += part.N;
+    }
+    // One column is one row of the product turned around, whose elements lie in the same order.
+    if (N_ == 1 && parts_.size() == 1 && !parts_[0].sums_columns && a_.is_strided()) {
+      Part& part = parts_[0];
+      std::swap(a_, part.b);
+      a_ = a_.turned(), part.b = part.b.turned();
+      std::swap(M_, N_);
+      part.N = N_;
     }
     cut();
     for (Part& part : parts_) {
-      const bool ready = part.b.is_right() && (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows);
+      part.dots = M_ == 1 && part.b.is_turned_right() && !part.sums_columns;
+      const bool ready = part.dots || (part.b.is_right() && (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows));
       part.packing = ready ? Part::Packing::none : M_ <= height_ ? Part::Packing::by_tile : Part::Packing::shared;
       shares_ = shares_ || part.packing == Part::Packing::shared;
     }
+    // Shared panels lie where a tile would pack its edge.
+    for (Part& part : parts_)
+      if (shares_ && part.N % (NR_ / 2) != 0) part.packing = Part::Packing::shared;
   }
 
   void run(const Memory& memory, Executor& executor) const override {
@@ -115,23 +130,12 @@ class Matmul : public Compiled {
     const std::int64_t work = batches_ * M_ * N_ * K_;
     const std::int64_t wanted = std::clamp<std::int64_t>(work / kTaskWork, 1, kManyTiles);
     std::int64_t rows = kTileRows, columns = kTileColumns;
-    const auto tiles = [&] {
-      std::int64_t n = 0;
-      for (const Part& part : parts_) n += ceil_div(part.N, columns);
-      return n * batches_ * ceil_div(M_, rows);
-    };
-    while (tiles() < wanted) {
-      if (columns > kSmallColumns && columns >= 2 * rows)
-        columns /= 2;
-      else if (rows > kSmallRows)
-        rows /= 2;
-      else if (columns > kSmallColumns)
-        columns /= 2;
-      else
-        break;
-    }
-    depth_ = even_piece(K_, kDepth, 8);
-    splits_ = std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(1, tiles()), 1, std::max<std::int64_t>(1, ceil_div(K_, depth_)));
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int64_t r = kTileRows; r >= kSmallRows; r /= 2)
+      for (std::int64_t c = kTileColumns; c >= kSmallColumns; c /= 2)
+        for (std::int64_t n = 1; n == 1 || (n <= kManyTiles && K_ / n >= kLeastSplit); n *= 2)
+          if (const double time = cost(r, c, n, wanted); time < least) least = time, rows = r, columns = c, splits_ = n;
+    depth_ = even_piece(ceil_div(K_, splits_), kDepth, 8);
     // Each part of k is a whole number of blocks.
     split_ = round_up(ceil_div(K_, splits_), depth_);
     splits_ = std::max<std::int64_t>(1, ceil_div(K_, std::max<std::int64_t>(1, split_)));
@@ -144,6 +148,16 @@ class Matmul : public Compiled {
     together_ = std::max<std::int64_t>(1, kTaskWork / each);
   }
 
+  // About how long tiles of this size take, in cycles: what they compute, and what they read and write.
+  double cost(std::int64_t rows, std::int64_t columns, std::int64_t splits, std::int64_t wanted) const {
+    std::int64_t across = 0;
+    for (const Part& part : parts_) across += ceil_div(part.N, columns);
+    const std::int64_t down = ceil_div(M_, rows), pieces = batches_ * across * down * splits;
+    const std::int64_t moved = M_ * K_ * across + K_ * N_ * down + M_ * N_ * (splits > 1 ? 3 * splits : 1);
+    const double all = static_cast<double>(batches_) * (static_cast<double>(M_ * N_ * K_) / 32 + static_cast<double>(moved) / 4);
+    return all / static_cast<double>(std::min(pieces, wanted)) + (splits > 1 ? kRunCycles : 0);
+  }
+
   Stripe stripe(std::int64_t s) const {
     std::int64_t column = s % across_;
     const Part* part = parts_.data();
@@ -152,17 +166,16 @@ class Matmul : public Compiled {
     return {part, s / across_, column, std::min(width_, part->N - column)};
   }
 
-  // Panels of the stripes first .. first + count - 1: for each block of k, all panels.
+  // Panels of the stripes first .. first + count - 1: for each block of k, all panels. A task packs a few of them.
   void pack(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count, float* to) const {
-    const std::int64_t blocks = ceil_div(K_, depth_), together = ceil_div(kTaskWork / 8, depth_ * width_);
-    executor.run(ceil_div(count * blocks, together), [&](std::int64_t task) {
-      for (std::int64_t t = task * together; t < std::min(count * blocks, (task + 1) * together); ++t) {
-        const Stripe s = stripe(first + t / blocks);
-        if (s.part->packing != Part::Packing::shared) continue;
-        const std::int64_t k = t % blocks * depth_, depth = std::min(depth_, K_ - k);
-        float* const at = to + t / blocks * K_ * width_ + k * round_up(s.columns, NR_);
-        s.part->b.pack(memory, {s.batch, k, depth, s.column, s.columns}, NR_, at);
-      }
+    const std::int64_t blocks = ceil_div(K_, depth_), step = kPanelsPacked * NR_, pieces = ceil_div(width_, step);
+    executor.run(count * blocks * pieces, [&](std::int64_t task) {
+      const std::int64_t own = task / (blocks * pieces), k = task / pieces % blocks * depth_, from = task % pieces * step;
+      const Stripe s = stripe(first + own);
+      if (s.part->packing != Part::Packing::shared || from >= s.columns) return;
+      const std::int64_t depth = std::min(depth_, K_ - k);
+      float* const at = to + own * K_ * width_ + k * round_up(s.columns, NR_) + from * depth;
+      s.part->b.pack(memory, {s.batch, k, depth, s.column + from, std::min(step, s.columns - from)}, NR_, at);
     });
   }
 
@@ -177,7 +190,7 @@ class Matmul : public Compiled {
         const bool adds = s.part->sums_columns && row == 0;
         Tile tile{s, row, rows, 0, K_, packed ? packed + t / down_ * K_ * width_ : nullptr, adds ? sums : nullptr, nullptr, s.columns};
         if (adds) std::fill_n(sums, round_up(s.columns, NR_), 0.0);
-        if (s.part->plain && !s.part->stores.empty())
+        if (s.part->plain && !s.part->stores.empty() && K_ <= depth_)  // else better where rows do not conflict
           tile.c = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column, tile.c_stride = s.part->N;
         else
           tile.c = scratch_floats(static_cast<std::size_t>(height_ * width_), 3);
@@ -230,10 +243,20 @@ class Matmul : public Compiled {
       for (std::int64_t i = 0; i < tile.rows; ++i) std::fill_n(tile.c + i * tile.c_stride, columns, 0.0f);
       return;
     }
-    float* const room_a = scratch_floats(static_cast<std::size_t>(Operand::left_floats(height_, depth_)), 1);
+    float* const room_a = scratch_floats(static_cast<std::size_t>(height_ * depth_), 1);
     for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
       const std::int64_t depth = std::min(depth_, tile.k_end - k);
-      const LeftPanel left = a_.left(memory, {batch, tile.row, tile.rows, k, depth}, room_a);
+      const LeftRows left = a_.left(memory, {batch, tile.row, tile.rows, k, depth}, room_a);
+      if (part->dots) {
+        const float* row = left.first.data;
+        if (left.first.depth != 1) {
+          for (std::int64_t i = 0; i < depth; ++i) room_a[i] = row[i * left.first.depth];
+          row = room_a;
+        }
+        const RightPanel right = part->b.right(memory, {batch, k, depth, column, columns});
+        add_dots(row, right.data, part->b.column(), depth, columns, tile.c, k == tile.k_begin);
+        continue;
+      }
       // Panels from `packed_from` on are packed; those before lie as they are.
       const float* panels = tile.packed ? tile.packed + k * width : nullptr;
       std::int64_t packed_from = 0;
@@ -251,9 +274,12 @@ class Matmul : public Compiled {
         const RightPanel right = j < packed_from ? RightPanel{ready.data + j, ready.depth} : RightPanel{panels + (j - packed_from) * depth, NR_};
         const std::int64_t n = std::min(NR_, columns - j);
         if (tile.sums) add_column_sums(right.data, right.depth, depth, n, tile.sums + j);
+        // Meanwhile the next panel comes nearer, a slice with each call.
+        const std::int64_t step = 4 * NR_ * MR_ / tile.rows;
+        const bool follows = j >= packed_from && j + NR_ < columns;
         for (std::int64_t i = 0; i < tile.rows; i += MR_)
-          micro_kernel({left.data + i * left.row, left.row, left.depth}, right, static_cast<int>(std::min(MR_, tile.rows - i)),
-                       static_cast<int>(n), depth, tile.c + i * tile.c_stride + j, tile.c_stride, k == tile.k_begin);
+          micro_kernel(left.panel(i / MR_), right, static_cast<int>(std::min(MR_, tile.rows - i)), static_cast<int>(n), depth, tile.c + i * tile.c_stride + j, tile.c_stride, k == tile.k_begin,
+                       {follows ? reinterpret_cast<const char*>(right.data + NR_ * depth) + i / MR_ * step * depth : nullptr, follows ? step : 0});
       }
     }
   }

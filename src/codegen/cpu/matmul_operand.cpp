@@ -1,6 +1,7 @@
 #include "codegen/cpu/matmul_operand.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/cpu/panels.h"
 
@@ -8,13 +9,8 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-// Rows that lie a multiple of this (in elements) apart share the sets of the first-level cache.
-constexpr std::int64_t kConflict = 512;
-// Values of k further apart than this are brought together if they are read more than once.
+// Values of k that lie further apart than this are brought together: a panel has few in a line of the cache.
 constexpr std::int64_t kFarApart = 64;
-constexpr std::int64_t kGap = 16;  // between copied rows, for the same reason
-
-std::int64_t pitch(std::int64_t n) { return ceil_div(n, kGap) * kGap + kGap; }
 
 }  // namespace
 
@@ -30,6 +26,13 @@ Operand::Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& pr
   row_stride_ = load->map.stride(rank - 2), column_stride_ = load->map.stride(rank - 1);
 }
 
+Operand Operand::turned() const {
+  Operand out = *this;
+  std::swap(out.rows_, out.columns_);
+  std::swap(out.row_stride_, out.column_stride_);
+  return out;
+}
+
 const float* Operand::at(const Memory& memory, const Piece& piece) const {
   double no_fill = 0;
   const ir::Load& load = *program_.plain_load();
@@ -42,42 +45,25 @@ const float* Operand::run(const Memory& memory, std::int64_t begin, std::int64_t
                       scratch_floats(program_.scratch()))[static_cast<std::size_t>(value_)];
 }
 
-std::int64_t Operand::left_floats(std::int64_t rows, std::int64_t columns) {
-  return std::max(rows * pitch(columns), columns * pitch(rows));
-}
-
-LeftPanel Operand::left(const Memory& memory, const Piece& piece, float* to) const {
-  const std::int64_t rows = piece.rows, columns = piece.columns;
+LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) const {
+  const std::int64_t rows = piece.rows, columns = piece.columns, MR = panel_rows();
   if (strided_) {
     const float* const from = at(memory, piece);
-    const bool conflict = row_stride_ % kConflict == 0 && row_stride_ != 0 && rows > 1;
-    if (column_stride_ == 1 && conflict) {
-      const std::int64_t gap = pitch(columns);
-      for (std::int64_t r = 0; r < rows; ++r) std::copy_n(from + r * row_stride_, columns, to + r * gap);
-      return {to, gap, 1};
-    }
     if (row_stride_ == 1 && column_stride_ > kFarApart) {
-      const std::int64_t gap = pitch(rows);
-      for (std::int64_t k = 0; k < columns; ++k) std::copy_n(from + k * column_stride_, rows, to + k * gap);
-      return {to, 1, gap};
+      pack_left(from, column_stride_, columns, rows, to);
+      return {{to, 1, MR}, MR * columns};
     }
-    return {from, row_stride_, column_stride_};
+    return {{from, row_stride_, column_stride_}, MR * row_stride_};
   }
-  if (columns == columns_) {  // rows follow each other
-    const std::int64_t first = begin(piece), all = rows * columns;
-    for (std::int64_t i = 0; i < all; i += kBlock) {
-      const std::int64_t n = std::min<std::int64_t>(kBlock, all - i);
-      std::copy_n(run(memory, first + i, n), n, to + i);
+  // Rows of a program follow each other, if they are whole.
+  const bool whole = columns == columns_;
+  const std::int64_t lines = whole ? 1 : rows, length = whole ? rows * columns : columns;
+  for (std::int64_t r = 0; r < lines; ++r)
+    for (std::int64_t i = 0; i < length; i += kBlock) {
+      const std::int64_t n = std::min<std::int64_t>(kBlock, length - i);
+      std::copy_n(run(memory, begin(piece) + r * columns_ + i, n), n, to + r * columns + i);
     }
-    return {to, columns, 1};
-  }
-  const std::int64_t gap = pitch(columns);
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t i = 0; i < columns; i += kBlock) {
-      const std::int64_t n = std::min<std::int64_t>(kBlock, columns - i);
-      std::copy_n(run(memory, begin(piece) + r * columns_ + i, n), n, to + r * gap + i);
-    }
-  return {to, gap, 1};
+  return {{to, columns, 1}, MR * columns};
 }
 
 void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, float* to) const {

@@ -7,23 +7,36 @@
 
 namespace tensorgrad::cpu {
 
+// Panels of panel_rows() rows, `next` apart.
+struct LeftRows {
+  LeftPanel first;
+  std::int64_t next;
+  LeftPanel panel(std::int64_t p) const { return {first.data + p * next, first.row, first.depth}; }
+};
+
 // [batch..., rows, columns]: memory seen through views, or a program over it.
 class Operand {
  public:
   Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows, std::int64_t columns);
+
+  bool is_strided() const { return strided_; }
+  // Rows become columns. Only for strided operands, and for programs with one row or one column.
+  Operand turned() const;
 
   // A piece of a matrix.
   struct Piece {
     std::int64_t batch, row, rows, column, columns;
   };
 
-  // Rows for the left side. `to` has room for left_floats(rows, columns); it is used only if need be.
-  LeftPanel left(const Memory& memory, const Piece& piece, float* to) const;
-  static std::int64_t left_floats(std::int64_t rows, std::int64_t columns);
+  // Rows for the left side: where they lie, or packed into `to`, which has room for them in whole panels.
+  LeftRows left(const Memory& memory, const Piece& piece, float* to) const;
 
   // Columns for the right side can be read where they lie, in whole vectors.
   bool is_right() const { return strided_ && column_stride_ == 1; }
   RightPanel right(const Memory& memory, const Piece& piece) const { return {at(memory, piece), row_stride_}; }
+  // Columns whose values lie side by side, `column()` apart.
+  bool is_turned_right() const { return strided_ && row_stride_ == 1; }
+  std::int64_t column() const { return column_stride_; }
   // Panels of NR columns, one after the other; past the edge they are zero.
   void pack(const Memory& memory, const Piece& piece, std::int64_t NR, float* to) const;
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include <hwy/cache_control.h>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codegen/cpu/micro_kernel.cpp"
 #include <hwy/foreach_target.h>
@@ -53,12 +55,13 @@ hn::Vec<D> LoadPart(D d, std::size_t n, const float* HWY_RESTRICT from) {
 // their own, which are added at the end.
 template <int R, int V>
 void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int64_t K, float* HWY_RESTRICT c,
-           std::int64_t stride, bool first) {
+           std::int64_t stride, bool first, const Ahead& next) {
   constexpr int S = R * V, U = S >= 8 ? 1 : S >= 4 ? 2 : 4;
   const hn::ScalableTag<float> d;
   const std::size_t lanes = hn::Lanes(d);
   const float *HWY_RESTRICT a = left.data, *HWY_RESTRICT b = right.data;
   const std::int64_t row = left.row, a_step = left.depth, b_step = right.depth;
+  const char* ahead = static_cast<const char*>(next.data ? next.data : b);
   using Vector = hn::Vec<decltype(d)>;
   Vector sum[U * S];
   const auto each = [&]<std::size_t... I>(std::index_sequence<I...>, auto f) HWY_ATTR { (f(std::integral_constant<int, I>()), ...); };
@@ -76,7 +79,12 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     });
     a += a_step;
     b += b_step;
+    __builtin_prefetch(ahead, 0, 2);
+    ahead += next.step;
   };
+  each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {  // needed at the end
+    hwy::Prefetch(c + decltype(i)::value / V * stride + decltype(i)::value % V * 16);
+  });
   std::int64_t k = 0;
   for (; k + U <= K; k += U) each(std::make_index_sequence<U>(), step);
   if constexpr (U > 1) {
@@ -95,7 +103,7 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
   });
 }
 
-using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, float*, std::int64_t, bool);
+using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, float*, std::int64_t, bool, const Ahead&);
 
 template <int V, std::size_t... R>
 constexpr std::array<Function, sizeof...(R)> Functions(std::index_sequence<R...>) {
@@ -103,11 +111,11 @@ constexpr std::array<Function, sizeof...(R)> Functions(std::index_sequence<R...>
 }
 
 void MicroKernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
-                 std::int64_t stride, bool first) {
+                 std::int64_t stride, bool first, const Ahead& next) {
   static constexpr auto kOne = Functions<1>(std::make_index_sequence<kRows>());
   static constexpr auto kTwo = Functions<2>(std::make_index_sequence<kRows>());
   const auto i = static_cast<std::size_t>(rows - 1);
-  (2 * columns <= PanelColumns() ? kOne[i] : kTwo[i])(a, b, columns, K, c, stride, first);
+  (2 * columns <= PanelColumns() ? kOne[i] : kTwo[i])(a, b, columns, K, c, stride, first, next);
 }
 
 }  // namespace tensorgrad::cpu::HWY_NAMESPACE
@@ -124,8 +132,8 @@ int panel_rows() { return HWY_DYNAMIC_DISPATCH(PanelRows)(); }
 int panel_columns() { return HWY_DYNAMIC_DISPATCH(PanelColumns)(); }
 
 void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
-                  std::int64_t stride, bool first) {
-  HWY_DYNAMIC_DISPATCH(MicroKernel)(a, b, rows, columns, K, c, stride, first);
+                  std::int64_t stride, bool first, const Ahead& next) {
+  HWY_DYNAMIC_DISPATCH(MicroKernel)(a, b, rows, columns, K, c, stride, first, next);
 }
 
 }  // namespace tensorgrad::cpu

@@ -25,10 +25,16 @@ struct RightPanel {
   std::int64_t depth;
 };
 
+// Memory that is needed soon: `step` bytes of it are asked for with each k.
+struct Ahead {
+  const void* data = nullptr;
+  std::int64_t step = 0;
+};
+
 // c[r][j] (+)= sum over k of a(r, k) * b(k, j), for 1 .. panel_rows() rows and 1 .. panel_columns() columns. Rows of c
 // are `stride` apart; `first` overwrites c instead of adding. The order of the additions follows from rows and columns.
 void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
-                  std::int64_t stride, bool first);
+                  std::int64_t stride, bool first, const Ahead& next = {});
 
 // The same for panels that are padded to a number of rows that every machine has, and to panel_columns().
 inline constexpr int kPanelRows = 6;

@@ -1,6 +1,9 @@
 #include "codegen/cpu/panels.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "codegen/cpu/micro_kernel.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codegen/cpu/panels.cpp"
@@ -33,12 +36,26 @@ void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t d
   }
 }
 
-// Four columns, four values of k at a time.
-void PackTurnedPanels(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth, std::int64_t columns,
-                      std::int64_t NR, float* HWY_RESTRICT to) {
-#if HWY_TARGET == HWY_SCALAR
-  const std::int64_t quads = 0;
-#else
+template <int R>
+void PackRows(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns, float* HWY_RESTRICT to) {
+  const std::int64_t whole = columns / R * R;
+  for (std::int64_t first = 0; first < whole; first += kTogether * R) {
+    const std::int64_t end = std::min(whole, first + kTogether * R);
+    for (std::int64_t i = 0; i < depth; ++i)
+      for (std::int64_t c = first; c < end; c += R) std::memcpy(to + c * depth + i * R, from + i * row + c, R * sizeof(float));
+  }
+  if (whole == columns) return;
+  for (std::int64_t i = 0; i < depth; ++i) std::copy(from + i * row + whole, from + i * row + columns, to + whole * depth + i * R);
+}
+
+void PackLeft(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t MR, float* to) {
+  MR == kMaxPanelRows ? PackRows<kMaxPanelRows>(from, row, depth, columns, to) : PackRows<kPanelRows>(from, row, depth, columns, to);
+}
+
+// Four columns of a panel, four values of k at a time.
+void TurnFour(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth, std::int64_t NR, float* HWY_RESTRICT to) {
+  std::int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<double, 2> pairs;
   const auto upper = [&](auto a, auto b) HWY_ATTR {
@@ -47,27 +64,29 @@ void PackTurnedPanels(const float* HWY_RESTRICT from, std::int64_t column, std::
   const auto lower = [&](auto a, auto b) HWY_ATTR {
     return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
   };
-  const std::int64_t quads = columns / 4 * 4, deep = depth / 4 * 4;
-  for (std::int64_t c = 0; c < quads; c += 4) {
-    float* const out = to + c / NR * NR * depth + c % NR;
-    const float* const in = from + c * column;
-    for (std::int64_t i = 0; i < deep; i += 4) {
-      const auto a0 = hn::LoadU(d, in + i), a1 = hn::LoadU(d, in + column + i);
-      const auto a2 = hn::LoadU(d, in + 2 * column + i), a3 = hn::LoadU(d, in + 3 * column + i);
-      const auto low01 = hn::InterleaveLower(d, a0, a1), low23 = hn::InterleaveLower(d, a2, a3);
-      const auto high01 = hn::InterleaveUpper(d, a0, a1), high23 = hn::InterleaveUpper(d, a2, a3);
-      hn::StoreU(lower(low01, low23), d, out + i * NR);
-      hn::StoreU(upper(low01, low23), d, out + (i + 1) * NR);
-      hn::StoreU(lower(high01, high23), d, out + (i + 2) * NR);
-      hn::StoreU(upper(high01, high23), d, out + (i + 3) * NR);
-    }
-    for (std::int64_t i = deep; i < depth; ++i)
-      for (std::int64_t j = 0; j < 4; ++j) out[i * NR + j] = in[j * column + i];
+  for (; i + 4 <= depth; i += 4) {
+    const auto a0 = hn::LoadU(d, from + i), a1 = hn::LoadU(d, from + column + i);
+    const auto a2 = hn::LoadU(d, from + 2 * column + i), a3 = hn::LoadU(d, from + 3 * column + i);
+    const auto low01 = hn::InterleaveLower(d, a0, a1), low23 = hn::InterleaveLower(d, a2, a3);
+    const auto high01 = hn::InterleaveUpper(d, a0, a1), high23 = hn::InterleaveUpper(d, a2, a3);
+    hn::StoreU(lower(low01, low23), d, to + i * NR);
+    hn::StoreU(upper(low01, low23), d, to + (i + 1) * NR);
+    hn::StoreU(lower(high01, high23), d, to + (i + 2) * NR);
+    hn::StoreU(upper(high01, high23), d, to + (i + 3) * NR);
   }
 #endif
-  for (std::int64_t c = quads; c < (columns + NR - 1) / NR * NR; ++c) {
-    float* const out = to + c / NR * NR * depth + c % NR;
-    for (std::int64_t i = 0; i < depth; ++i) out[i * NR] = c < columns ? from[c * column + i] : 0.0f;
+  for (; i < depth; ++i)
+    for (std::int64_t j = 0; j < 4; ++j) to[i * NR + j] = from[j * column + i];
+}
+
+void PackTurnedPanels(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth, std::int64_t columns,
+                      std::int64_t NR, float* HWY_RESTRICT to) {
+  for (std::int64_t first = 0; first < columns; first += NR, to += NR * depth) {
+    const std::int64_t n = std::min(NR, columns - first), quads = n / 4 * 4;
+    const float* const in = from + first * column;
+    for (std::int64_t c = 0; c < quads; c += 4) TurnFour(in + c * column, column, depth, NR, to + c);
+    for (std::int64_t c = quads; c < NR; ++c)
+      for (std::int64_t i = 0; i < depth; ++i) to[i * NR + c] = c < n ? in[c * column + i] : 0.0f;
   }
 }
 
@@ -92,6 +111,32 @@ void AddColumnSums(const float* HWY_RESTRICT from, std::int64_t row, std::int64_
       hn::Store(hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), d, part);
       for (std::int64_t j = 0; j < lanes; ++j) sum[c + j] += static_cast<double>(part[j]);
     }
+}
+
+// N columns at a time.
+template <int N>
+void Dots(const float* HWY_RESTRICT a, const float* HWY_RESTRICT from, std::int64_t column, std::int64_t K, float* HWY_RESTRICT c,
+          bool first) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  hn::Vec<decltype(d)> sum[N];
+  for (int j = 0; j < N; ++j) sum[j] = hn::Zero(d);
+  std::int64_t k = 0;
+  for (; k + lanes <= K; k += lanes) {
+    const auto x = hn::LoadU(d, a + k);
+    for (int j = 0; j < N; ++j) sum[j] = hn::MulAdd(x, hn::LoadU(d, from + j * column + k), sum[j]);
+  }
+  for (int j = 0; j < N; ++j) {
+    float total = hn::GetLane(hn::SumOfLanes(d, sum[j]));
+    for (std::int64_t i = k; i < K; ++i) total += a[i] * from[j * column + i];
+    c[j] = first ? total : c[j] + total;
+  }
+}
+
+void AddDots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns, float* c, bool first) {
+  std::int64_t j = 0;
+  for (; j + 8 <= columns; j += 8) Dots<8>(a, from + j * column, column, K, c + j, first);
+  for (; j < columns; ++j) Dots<1>(a, from + j * column, column, K, c + j, first);
 }
 
 void AddParts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n,
@@ -119,7 +164,9 @@ namespace tensorgrad::cpu {
 
 HWY_EXPORT(PackPanels);
 HWY_EXPORT(PackTurnedPanels);
+HWY_EXPORT(PackLeft);
 HWY_EXPORT(AddColumnSums);
+HWY_EXPORT(AddDots);
 HWY_EXPORT(AddParts);
 
 void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t NR, float* to) {
@@ -129,8 +176,14 @@ void pack_turned_panels(const float* from, std::int64_t column, std::int64_t dep
                         float* to) {
   HWY_DYNAMIC_DISPATCH(PackTurnedPanels)(from, column, depth, columns, NR, to);
 }
+void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, float* to) {
+  HWY_DYNAMIC_DISPATCH(PackLeft)(from, row, depth, columns, panel_rows(), to);
+}
 void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, double* sum) {
   HWY_DYNAMIC_DISPATCH(AddColumnSums)(from, row, depth, columns, sum);
+}
+void add_dots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns, float* c, bool first) {
+  HWY_DYNAMIC_DISPATCH(AddDots)(a, from, column, K, columns, c, first);
 }
 void add_parts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n, float* to) {
   HWY_DYNAMIC_DISPATCH(AddParts)(parts, stride, count, n, to);
