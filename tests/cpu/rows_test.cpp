@@ -21,7 +21,7 @@ using ir::ScalarOp;
 class InOrder : public Executor {
  public:
   explicit InOrder(bool backwards) : backwards_(backwards) {}
-  void run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) override {
+  void run(std::int64_t tasks, TaskRef task) override {
     for (std::int64_t t = 0; t < tasks; ++t) task(backwards_ ? tasks - 1 - t : t);
   }
 

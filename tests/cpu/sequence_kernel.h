@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <random>
 #include <thread>
@@ -23,7 +22,7 @@ enum class Lies { in_order, heads_inside, turned, spread };
 class Threads : public Executor {
  public:
   explicit Threads(int count) : count_(count) {}
-  void run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) override {
+  void run(std::int64_t tasks, TaskRef task) override {
     std::atomic<std::int64_t> next{0};
     const auto work = [&] {
       for (std::int64_t i = next++; i < tasks; i = next++) task(count_ == 2 ? tasks - 1 - i : i);
