@@ -22,10 +22,12 @@ struct Given {
   std::vector<Param> of;
 };
 
+// What is timed: a forward program, or of a training step all but the update, or the update.
+enum class What : std::uint8_t { forward, with_gradient, update };
+
 struct Row {
   std::string name;
-  std::string
-      phase;  // of the kernels that are timed: forward, or backward or update of a training step
+  What what = What::forward;
   std::vector<Shape> operands;
   std::function<Tensor(const std::vector<Param>& x, const Inputs& in)> function;
   std::int64_t classes = 0;  // of the ids that it reads, as many as the first operand has rows
@@ -42,7 +44,7 @@ std::vector<Row> all_rows() {
   const auto product = [&](std::string name, std::int64_t M, std::int64_t K, std::int64_t N) {
     const auto add = [&](const char* kind, Shape a, Shape b, auto function) {
       rows.push_back({fmt::format("product_{}/{}/{}x{}x{}", kind, name, M, K, N),
-                      "forward",
+                      What::forward,
                       {a, b, {N}},
                       function});
     };
@@ -52,7 +54,7 @@ std::vector<Row> all_rows() {
     add("NT", {M, K}, {N, K}, [](auto& x, auto&) { return matmul(x[0], swap_axes(x[1], 0, 1)); });
     // The gradient of a weight K x N, a sum over the M rows of a batch.
     rows.push_back({fmt::format("product_TN/{}/{}x{}x{}", name, K, M, N),
-                    "forward",
+                    What::forward,
                     {{M, K}, {M, N}},
                     [](auto& x, auto&) { return matmul(swap_axes(x[0], 0, 1), x[1]); }});
   };
@@ -70,8 +72,8 @@ std::vector<Row> all_rows() {
 
   // Forward alone, and its gradient for a loss that is the mean of its squares.
   const auto both = [&](const std::string& name, const std::vector<Shape>& shapes, auto function) {
-    rows.push_back({name, "forward", shapes, function});
-    rows.push_back({name + "_gradient", "backward", shapes,
+    rows.push_back({name, What::forward, shapes, function});
+    rows.push_back({name + "_with_gradient", What::with_gradient, shapes,
                     [function](auto& x, auto& in) { return mean(square(function(x, in))); }});
   };
   const auto layers = [&](const std::string& model, std::int64_t T, std::int64_t D) {
@@ -90,16 +92,16 @@ std::vector<Row> all_rows() {
   both("selective_scan/mamba_small",
        {{16, 128, 256}, {16, 128, 256}, {256, 16}, {16, 128, 16}, {16, 128, 16}, {256}},
        [](auto& x, auto&) { return selective_scan(x[0], x[1], x[2], x[3], x[4], x[5]); });
-  for (const char* phase : {"forward", "backward"})
-    rows.push_back({fmt::format("cross_entropy/gpt_small{}", *phase == 'b' ? "_gradient" : ""),
-                    phase,
-                    {{4096, 65}},
-                    [](auto& x, auto& in) { return cross_entropy(x[0], in["ids"]); },
-                    65});
+  const auto entropy = [](auto& x, auto& in) { return cross_entropy(x[0], in["ids"]); };
+  rows.push_back({"cross_entropy/gpt_small", What::forward, {{4096, 65}}, entropy, 65});
   rows.push_back(
-      {"adamw/1M", "update", {{1024, 1024}}, [](auto& x, auto&) { return mean(square(x[0])); }});
-  rows.push_back(
-      {"adamw/10M", "update", {{10240, 1024}}, [](auto& x, auto&) { return mean(square(x[0])); }});
+      {"cross_entropy/gpt_small_with_gradient", What::with_gradient, {{4096, 65}}, entropy, 65});
+  rows.push_back({"adamw/1M", What::update, {{1024, 1024}}, [](auto& x, auto&) {
+                    return mean(square(x[0]));
+                  }});
+  rows.push_back({"adamw/10M", What::update, {{10240, 1024}}, [](auto& x, auto&) {
+                    return mean(square(x[0]));
+                  }});
   return rows;
 }
 
@@ -120,7 +122,8 @@ void measure(benchmark::State& state, const Row& row, ProgramHandle& program, Ma
   std::vector<bool> timed;
   double operations = 0, bytes = 0;
   for (const PlannedKernel& kernel : program.plan()) {
-    timed.push_back(kernel.phase == row.phase);
+    timed.push_back(row.what == What::forward ||
+                    (kernel.phase == "update") == (row.what == What::update));
     if (!timed.back()) continue;
     operations += static_cast<double>(kernel.operations);
     bytes += static_cast<double>(kernel.bytes_read + kernel.bytes_written);
@@ -159,7 +162,7 @@ void run_row(benchmark::State& state, const Row& row, Machine& machine) {
     if (!ids.empty()) program.set_input("ids", ids);
     measure(state, row, program, machine);
   };
-  if (row.phase == "forward")
+  if (row.what == What::forward)
     feed_and_measure(compile_forward(
         model, {.inputs = inputs, .device = "cpu", .threads = machine.threads}, function));
   else
