@@ -237,6 +237,15 @@ TEST(VectorLoops, SumsAreAccurateAndNanWins) {
   });
 }
 
+TEST(VectorLoops, IotaWrapsAround) {
+  on_each_target([] {
+    std::vector<float> out(38, kGuard);
+    iota_loop(0x7ffffff0u, 3, out.data(), 37);
+    for (int i = 0; i < 37; ++i) EXPECT_EQ(u(number(out[static_cast<std::size_t>(i)])), 0x7ffffff0u + 3 * u(i));
+    EXPECT_EQ(out.back(), kGuard);
+  });
+}
+
 TEST(VectorLoops, RandomNumbersAreThreefry) {
   on_each_target([] {
     std::vector<float> a, b, c, out(37);

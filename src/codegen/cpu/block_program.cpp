@@ -225,15 +225,20 @@ void BlockProgram::hand_out_slots(std::span<const Reg> kept) {
   for (const Reg r : rows_) slot_[index(r)] = slots_++;
   std::vector<int> free;
   for (std::size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    const auto hand_back = [&](bool arrays) {
+      for (const Operand& o : {step.a, step.b, step.c}) {
+        if (o.reg < 0 || o.mode == Mode::row || arrays != (step.loop && o.mode == Mode::each)) continue;
+        const int slot = slot_[index(o.reg)];
+        const bool first_mention = std::find(free.begin(), free.end(), slot) == free.end();
+        if (last_use[index(o.reg)] == s && slot >= 0 && slot != slot_[index(step.reg)] && first_mention) free.push_back(slot);
+      }
+    };
+    hand_back(true);  // a loop may write over its arrays
     if (free.empty()) free.push_back(slots_++);
-    slot_[index(steps_[s].reg)] = free.back();
+    slot_[index(step.reg)] = free.back();
     free.pop_back();
-    for (const Operand& o : {steps_[s].a, steps_[s].b, steps_[s].c}) {
-      if (o.reg < 0 || o.mode == Mode::row) continue;
-      const int slot = slot_[index(o.reg)];
-      const bool first_mention = std::find(free.begin(), free.end(), slot) == free.end();
-      if (last_use[index(o.reg)] == s && slot >= 0 && first_mention) free.push_back(slot);
-    }
+    hand_back(false);
   }
 }
 
