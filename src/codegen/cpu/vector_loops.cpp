@@ -104,7 +104,8 @@ void Angle(const Stretch& s) {
       plain &= std::fabs(x) <= math::kLargestAngle;
     }
     for (std::int64_t i = 0; !plain && i < n; ++i)
-      if (!(std::fabs(a[at + i]) <= math::kLargestAngle)) piece[i] = kQuarter ? std::cos(a[at + i]) : std::sin(a[at + i]);
+      if (!(std::fabs(a[at + i]) <= math::kLargestAngle))
+        piece[i] = kQuarter ? std::cos(a[at + i]) : std::sin(a[at + i]);
     std::copy_n(piece, n, out + at);
   }
 }
@@ -246,7 +247,9 @@ HWY_EXPORT(IotaLoop);
 HWY_EXPORT(AddInto);
 
 Loop find_loop(ir::ScalarOp op, bool real, unsigned ones) { return HWY_DYNAMIC_DISPATCH(FindLoop)(op, real, ones); }
-Loop find_product_loop(ProductForm form, unsigned ones) { return HWY_DYNAMIC_DISPATCH(FindProductLoop)(form, ones); }
+Loop find_product_loop(ProductForm form, unsigned ones) {
+  return HWY_DYNAMIC_DISPATCH(FindProductLoop)(form, ones);
+}
 void random_loop(const float* a, const float* b, const float* c, std::uint32_t site, float* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(RandomLoop)(a, b, c, site, out, n);
 }
