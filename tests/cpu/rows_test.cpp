@@ -43,7 +43,9 @@ std::vector<float> run(const Kernel& kernel, std::vector<float> memory, bool bac
   return memory;
 }
 
-ir::Load load(std::int64_t offset, const IndexMap& map) { return {.place = {ir::Space::arena, offset}, .map = map}; }
+ir::Load load(std::int64_t offset, const IndexMap& map) {
+  return {.place = {ir::Space::arena, offset}, .map = map};
+}
 ir::Store store(std::int64_t offset, Reg value) { return {.place = {ir::Space::arena, offset}, .value = value}; }
 Reg reduce(ir::ScalarProgram& p, Reg a) {
   return p.push({.op = ScalarOp::reduce, .dtype = DType::f32, .a = a, .combine = ir::Combine::add, .line = true});
@@ -86,7 +88,8 @@ TEST(Rows, NormsOfAllLengths) {
                 << lines << " x " << length;
           ASSERT_NEAR(after[static_cast<std::size_t>(2 * n + 2 * length + 1 + l)], mean, 1e-6);
         }
-        for (std::int64_t i = 0; i < out; ++i) ASSERT_EQ(after[static_cast<std::size_t>(i)], before[static_cast<std::size_t>(i)]);
+        for (std::int64_t i = 0; i < out; ++i)
+          ASSERT_EQ(after[static_cast<std::size_t>(i)], before[static_cast<std::size_t>(i)]);
         for (std::size_t i = after.size() - 4; i < after.size(); ++i) ASSERT_EQ(after[i], before[i]);
       }
   });
@@ -128,7 +131,8 @@ TEST(Rows, OneValueForAll) {
     const Reg repeated = p.binary(ScalarOp::mul, x, p.unary(ScalarOp::exp, scale));
     const Reg chosen = p.select(yes, product, x);
     const Reg constant = p.select(yes, root, p.constant(3));
-    k.stores = {store(kCount + 2, chosen), store(2 * kCount + 2, repeated), store(3 * kCount + 2, constant), store(4 * kCount + 2, product)};
+    k.stores = {store(kCount + 2, chosen), store(2 * kCount + 2, repeated), store(3 * kCount + 2, constant),
+                store(4 * kCount + 2, product)};
     std::vector<float> before = numbers(5 * kCount + 2);
     before[kCount] = flag, before[kCount + 1] = 0.25f;
     const std::vector<float> after = run(k, before);
@@ -169,11 +173,13 @@ TEST(Rows, SumsDownColumns) {
         k.loads = {load(0, IndexMap::contiguous({rows, columns}))};
         const Reg x = k.program.load(0, DType::f32);
         k.stores = {store(rows * columns, reduce(k.program, x))};
-        const std::vector<float> before = numbers(static_cast<std::size_t>((rows + 1) * columns)), after = run(k, before);
+        const std::vector<float> before = numbers(static_cast<std::size_t>((rows + 1) * columns)),
+                                 after = run(k, before);
         EXPECT_EQ(run(k, before, true), after);
         for (std::int64_t c = 0; c < columns; ++c) {
           double sum = 0;
-          for (std::int64_t r = 0; r < rows; ++r) sum += static_cast<double>(before[static_cast<std::size_t>(r * columns + c)]);
+          for (std::int64_t r = 0; r < rows; ++r)
+            sum += static_cast<double>(before[static_cast<std::size_t>(r * columns + c)]);
           ASSERT_NEAR(after[static_cast<std::size_t>(rows * columns + c)], sum, 1e-6 * (1 + std::fabs(sum)));
         }
       }

@@ -49,7 +49,8 @@ std::optional<float> meaning(ScalarOp op, bool real, float a, float b, float c) 
     case ScalarOp::select: return (x & 1) != 0 ? b : c;
     case ScalarOp::neg: return real ? -a : integer(0u - u(x));
     case ScalarOp::abs: return real ? std::fabs(a) : x < 0 ? integer(0u - u(x)) : a;
-    case ScalarOp::sign: return real ? (std::isnan(a) ? a : static_cast<float>((a > 0) - (a < 0))) : bits((x > 0) - (x < 0));
+    case ScalarOp::sign:
+      return real ? (std::isnan(a) ? a : static_cast<float>((a > 0) - (a < 0))) : bits((x > 0) - (x < 0));
     case ScalarOp::sqrt: return real ? std::optional(std::sqrt(a)) : std::nullopt;
     case ScalarOp::to_f32: return real ? std::nullopt : std::optional(static_cast<float>(x));
     case ScalarOp::to_i32:
@@ -64,17 +65,20 @@ std::optional<float> meaning(ScalarOp op, bool real, float a, float b, float c) 
   }
 }
 
-constexpr ScalarOp kUnary[] = {ScalarOp::neg, ScalarOp::abs, ScalarOp::sign, ScalarOp::sqrt, ScalarOp::logical_not,
-                               ScalarOp::to_f32, ScalarOp::to_i32, ScalarOp::to_bool, ScalarOp::is_finite};
-constexpr ScalarOp kBinary[] = {ScalarOp::add, ScalarOp::sub, ScalarOp::mul, ScalarOp::div, ScalarOp::minimum,
-                                ScalarOp::maximum, ScalarOp::less, ScalarOp::less_equal, ScalarOp::equal,
-                                ScalarOp::logical_and, ScalarOp::logical_or};
+constexpr ScalarOp kUnary[] = {ScalarOp::neg,    ScalarOp::abs,         ScalarOp::sign,
+                               ScalarOp::sqrt,   ScalarOp::logical_not, ScalarOp::to_f32,
+                               ScalarOp::to_i32, ScalarOp::to_bool,     ScalarOp::is_finite};
+constexpr ScalarOp kBinary[] = {ScalarOp::add,     ScalarOp::sub,         ScalarOp::mul,       ScalarOp::div,
+                                ScalarOp::minimum, ScalarOp::maximum,     ScalarOp::less,      ScalarOp::less_equal,
+                                ScalarOp::equal,   ScalarOp::logical_and, ScalarOp::logical_or};
 
 // Numbers with all kinds of bits; conditions are 0 or 1.
 float sample(bool real, int i, int salt) {
   const auto word = threefry(7, static_cast<std::uint32_t>(salt), static_cast<std::uint32_t>(i), 0)[0];
-  if (!real) return word % 5 == 0 ? bits(static_cast<std::int32_t>(word % 3) - 1) : bits(static_cast<std::int32_t>(word));
-  constexpr float kOdd[] = {0.0f, -0.0f, kInfinity, -kInfinity, kNan, 1e-40f, 3e9f, -3e9f, 2147483648.0f, -2147483648.0f, 0.75f};
+  if (!real)
+    return word % 5 == 0 ? bits(static_cast<std::int32_t>(word % 3) - 1) : bits(static_cast<std::int32_t>(word));
+  constexpr float kOdd[] = {0.0f, -0.0f, kInfinity,     -kInfinity,     kNan, 1e-40f,
+                            3e9f, -3e9f, 2147483648.0f, -2147483648.0f, 0.75f};
   if (i % 2 == 0) return kOdd[word % std::size(kOdd)];
   return (static_cast<float>(word >> 8) * 0x1p-24f - 0.5f) * 37;
 }
@@ -84,7 +88,9 @@ struct Given {
   std::vector<float> data;
   std::int64_t step = 0;
   bool one = false;
-  float at(std::int64_t line, std::int64_t i) const { return data[static_cast<std::size_t>(3 + line * step + (one ? 0 : i))]; }
+  float at(std::int64_t line, std::int64_t i) const {
+    return data[static_cast<std::size_t>(3 + line * step + (one ? 0 : i))];
+  }
   const float* begin() const { return data.data() + 3; }  // an odd place
 };
 
@@ -107,14 +113,24 @@ void check(ScalarOp op, bool real, const std::string& kinds, std::int64_t lines,
   std::vector<Given> x;
   const bool bool_op = op == ScalarOp::logical_and || op == ScalarOp::logical_or || op == ScalarOp::logical_not;
   for (std::size_t i = 0; i < 3; ++i)
-    x.push_back(operand(real, bool_op || (op == ScalarOp::select && i == 0), i < kinds.size() ? kinds[i] : 'e', lines, length, static_cast<int>(i)));
+    x.push_back(operand(real, bool_op || (op == ScalarOp::select && i == 0), i < kinds.size() ? kinds[i] : 'e',
+                        lines, length, static_cast<int>(i)));
   std::vector<float> out(static_cast<std::size_t>(lines * length + 10), kGuard);
-  loop({.a = x[0].begin(), .b = x[1].begin(), .c = x[2].begin(), .out = out.data() + 5, .lines = lines, .length = length,
-        .a_step = x[0].step, .b_step = x[1].step, .c_step = x[2].step});
-  for (std::size_t i = 0; i < 5; ++i) ASSERT_TRUE(out[i] == kGuard && out[out.size() - 1 - i] == kGuard) << name(op);
+  loop({.a = x[0].begin(),
+        .b = x[1].begin(),
+        .c = x[2].begin(),
+        .out = out.data() + 5,
+        .lines = lines,
+        .length = length,
+        .a_step = x[0].step,
+        .b_step = x[1].step,
+        .c_step = x[2].step});
+  for (std::size_t i = 0; i < 5; ++i)
+    ASSERT_TRUE(out[i] == kGuard && out[out.size() - 1 - i] == kGuard) << name(op);
   for (std::int64_t l = 0; l < lines; ++l)
     for (std::int64_t i = 0; i < length; ++i) {
-      const float a = x[0].at(l, i), b = x[1].at(l, i), c = x[2].at(l, i), y = out[static_cast<std::size_t>(5 + l * length + i)];
+      const float a = x[0].at(l, i), b = x[1].at(l, i), c = x[2].at(l, i),
+                  y = out[static_cast<std::size_t>(5 + l * length + i)];
       ASSERT_TRUE(same(y, *meaning(op, real, a, b, c)))
           << name(op) << " " << real << " " << kinds << " of " << a << ", " << b << ", " << c << " gives " << y;
     }
@@ -128,7 +144,8 @@ TEST(VectorLoops, ComputeWhatTheirOpMeans) {
         for (const std::int64_t lines : {1, 3}) {
           for (const ScalarOp op : kBinary)
             for (const char* kinds : {"ee", "en", "ne", "er", "re", "rn", "nr"}) check(op, real, kinds, lines, n);
-          for (const char* kinds : {"eee", "ene", "een", "enn", "eer"}) check(ScalarOp::select, real, kinds, lines, n);
+          for (const char* kinds : {"eee", "ene", "een", "enn", "eer"})
+            check(ScalarOp::select, real, kinds, lines, n);
         }
       }
   });
@@ -143,13 +160,22 @@ TEST(VectorLoops, ProductsAreRoundedBeforeTheSum) {
         const unsigned ones = (kinds[1] == 'n' ? kOneB : 0u) | (kinds[2] == 'n' ? kOneC : 0u);
         std::vector<float> out(static_cast<std::size_t>(3 * n + 1), kGuard);
         for (const ProductForm form : {ProductForm::plus, ProductForm::minus, ProductForm::from}) {
-          find_product_loop(form, ones)({.a = x[0].begin(), .b = x[1].begin(), .c = x[2].begin(), .out = out.data(), .lines = 3,
-                                         .length = n, .a_step = x[0].step, .b_step = x[1].step, .c_step = x[2].step});
+          find_product_loop(form, ones)({.a = x[0].begin(),
+                                         .b = x[1].begin(),
+                                         .c = x[2].begin(),
+                                         .out = out.data(),
+                                         .lines = 3,
+                                         .length = n,
+                                         .a_step = x[0].step,
+                                         .b_step = x[1].step,
+                                         .c_step = x[2].step});
           EXPECT_EQ(out.back(), kGuard);
           for (std::int64_t i = 0; i < 3 * n; ++i) {
             const volatile float product = x[0].at(i / n, i % n) * x[1].at(i / n, i % n);
             const float c = x[2].at(i / n, i % n);
-            const float expected = form == ProductForm::plus ? product + c : form == ProductForm::minus ? product - c : c - product;
+            const float expected = form == ProductForm::plus    ? product + c
+                                   : form == ProductForm::minus ? product - c
+                                                                : c - product;
             ASSERT_TRUE(same(out[static_cast<std::size_t>(i)], expected)) << kinds << " " << i << " of " << n;
           }
         }
@@ -168,10 +194,13 @@ TEST(VectorLoops, MayWriteOverAnOperand) {
       find_loop(ScalarOp::sub, true)({.a = x.data(), .b = y.data(), .out = y.data(), .length = n});
       EXPECT_EQ(y, expected);
       add_into(y.data(), x.data(), n);
-      for (int i = 0; i < n; ++i) EXPECT_EQ(y[static_cast<std::size_t>(i)], expected[static_cast<std::size_t>(i)] + x[static_cast<std::size_t>(i)]);
+      for (int i = 0; i < n; ++i)
+        EXPECT_EQ(y[static_cast<std::size_t>(i)],
+                  expected[static_cast<std::size_t>(i)] + x[static_cast<std::size_t>(i)]);
       std::vector<float> angle = x;
       find_loop(ScalarOp::sin, true)({.a = angle.data(), .out = angle.data(), .length = n});
-      for (int i = 0; i < n; ++i) EXPECT_NEAR(angle[static_cast<std::size_t>(i)], std::sin(x[static_cast<std::size_t>(i)]), 1e-6);
+      for (int i = 0; i < n; ++i)
+        EXPECT_NEAR(angle[static_cast<std::size_t>(i)], std::sin(x[static_cast<std::size_t>(i)]), 1e-6);
     }
   });
 }
@@ -179,7 +208,8 @@ TEST(VectorLoops, MayWriteOverAnOperand) {
 // Whole numbers: every order of additions is exact.
 TEST(VectorLoops, FoldLinesOfAnyLength) {
   on_each_target([] {
-    for (const int length : {0, 1, 2, 3, 7, 8, 12, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 130, 500, 513, 1300})
+    for (const int length :
+         {0, 1, 2, 3, 7, 8, 12, 15, 16, 17, 31, 33, 63, 64, 65, 100, 127, 128, 130, 500, 513, 1300})
       for (const bool real : {true, false}) {
         constexpr int kLines = 3;
         std::vector<float> x(1);
@@ -194,11 +224,14 @@ TEST(VectorLoops, FoldLinesOfAnyLength) {
             expected[l] = ir::identity(combine, dtype);
             for (int i = 0; i < length; ++i) {
               const double v = (l * length + i) * 37 % 101 - 50;
-              expected[l] = combine == Combine::add ? expected[l] + v : combine == Combine::max ? std::max(expected[l], v) : std::min(expected[l], v);
+              expected[l] = combine == Combine::add   ? expected[l] + v
+                            : combine == Combine::max ? std::max(expected[l], v)
+                                                      : std::min(expected[l], v);
             }
           }
           find_fold(combine, dtype)(x.data() + 1, kLines, length, out);
-          for (int l = 0; l < kLines; ++l) EXPECT_EQ(out[l], expected[l]) << ir::name(combine) << " of " << length << " " << real;
+          for (int l = 0; l < kLines; ++l)
+            EXPECT_EQ(out[l], expected[l]) << ir::name(combine) << " of " << length << " " << real;
         }
         if (length == 0) continue;
         std::vector<double> acc(static_cast<std::size_t>(length), 5.0);
@@ -234,6 +267,15 @@ TEST(VectorLoops, SumsAreAccurateAndNanWins) {
     std::vector<float> wraps(100, bits(std::numeric_limits<std::int32_t>::max()));
     find_fold(Combine::add, DType::i32)(wraps.data(), 1, 100, &out);
     EXPECT_EQ(out, static_cast<double>(static_cast<std::int32_t>(100u * 0x7fffffffu)));
+  });
+}
+
+TEST(VectorLoops, IotaWrapsAround) {
+  on_each_target([] {
+    std::vector<float> out(38, kGuard);
+    iota_loop(0x7ffffff0u, 3, out.data(), 37);
+    for (int i = 0; i < 37; ++i) EXPECT_EQ(u(number(out[static_cast<std::size_t>(i)])), 0x7ffffff0u + 3 * u(i));
+    EXPECT_EQ(out.back(), kGuard);
   });
 }
 

@@ -37,10 +37,10 @@ struct Function {
 };
 
 constexpr Function kFunctions[] = {
-    {"exp", ScalarOp::exp, std::exp, 1.2},       {"expm1", ScalarOp::expm1, std::expm1, 1.7},
-    {"log", ScalarOp::log, std::log, 1.0},       {"log1p", ScalarOp::log1p, std::log1p, 1.5},
-    {"tanh", ScalarOp::tanh, std::tanh, 2.5},    {"erf", ScalarOp::erf, std::erf, 1.5},
-    {"sin", ScalarOp::sin, std::sin, 0.6},       {"cos", ScalarOp::cos, std::cos, 0.6},
+    {"exp", ScalarOp::exp, std::exp, 1.2},    {"expm1", ScalarOp::expm1, std::expm1, 1.7},
+    {"log", ScalarOp::log, std::log, 1.0},    {"log1p", ScalarOp::log1p, std::log1p, 1.5},
+    {"tanh", ScalarOp::tanh, std::tanh, 2.5}, {"erf", ScalarOp::erf, std::erf, 1.5},
+    {"sin", ScalarOp::sin, std::sin, 0.6},    {"cos", ScalarOp::cos, std::cos, 0.6},
     {"sqrt", ScalarOp::sqrt, std::sqrt, 0.5},
 };
 
@@ -57,7 +57,8 @@ std::vector<float> points() {
     x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
   for (int i = -120000; i <= 120000; ++i) x.push_back(static_cast<float>(i) * 1e-3f);
   for (int i = -30000; i <= 30000; ++i) x.push_back(static_cast<float>(i) * 1e-4f);
-  for (const float edge : {0.0f, 1.0f, 0.5f, 0.70710678f, 0.41421356f, -0.29289322f, 88.72284f, -87.33655f, -103.97208f, 3.9192059f, 9.01f})
+  for (const float edge : {0.0f, 1.0f, 0.5f, 0.70710678f, 0.41421356f, -0.29289322f, 88.72284f, -87.33655f,
+                           -103.97208f, 3.9192059f, 9.01f})
     for (float up = edge, down = edge, i = 0; i < 50; ++i) {
       x.push_back(up), x.push_back(down), x.push_back(-up), x.push_back(-down);
       up = std::nextafter(up, kInfinity), down = std::nextafter(down, -kInfinity);
@@ -83,8 +84,20 @@ TEST(VectorMath, StaysWithinTheBounds) {
 
 TEST(VectorMath, SpecialsAreThoseOfLibm) {
   const float denormal = std::numeric_limits<float>::denorm_min();
-  const std::vector<float> x = {0.0f, -0.0f, kInfinity, -kInfinity, kNan, denormal, -denormal, 1e-39f, -1e-39f, -1.0f,
-                                1.0f, -2.0f, std::numeric_limits<float>::max(), std::numeric_limits<float>::lowest()};
+  const std::vector<float> x = {0.0f,
+                                -0.0f,
+                                kInfinity,
+                                -kInfinity,
+                                kNan,
+                                denormal,
+                                -denormal,
+                                1e-39f,
+                                -1e-39f,
+                                -1.0f,
+                                1.0f,
+                                -2.0f,
+                                std::numeric_limits<float>::max(),
+                                std::numeric_limits<float>::lowest()};
   on_each_target([&] {
     for (const Function& f : kFunctions) {
       const std::vector<float> y = apply(f.op, x);
@@ -99,19 +112,23 @@ TEST(VectorMath, SpecialsAreThoseOfLibm) {
 
 TEST(VectorMath, PowKeepsAllCases) {
   std::vector<float> x, y;
-  const std::vector<float> edges = {0.0f,  -0.0f, 1.0f,   -1.0f, 2.0f,  -2.0f,  0.5f,      -0.5f,      3.0f,     -3.0f, 10.0f,   1e-40f, -1e-40f, 1e38f,
-                                    -1e38f, 1.5f,  -1.5f, 127.0f, -149.0f, 1e9f, 4194303.0f, 4194305.0f, 8388607.0f, 1e-20f, kInfinity, -kInfinity, kNan, 0.99999994f};
+  const std::vector<float> edges = {0.0f,       -0.0f,      1.0f,   -1.0f,     2.0f,       -2.0f,   0.5f,
+                                    -0.5f,      3.0f,       -3.0f,  10.0f,     1e-40f,     -1e-40f, 1e38f,
+                                    -1e38f,     1.5f,       -1.5f,  127.0f,    -149.0f,    1e9f,    4194303.0f,
+                                    4194305.0f, 8388607.0f, 1e-20f, kInfinity, -kInfinity, kNan,    0.99999994f};
   for (const float a : edges)
     for (const float b : edges) x.push_back(a), y.push_back(b);
   for (int i = 1; i < 2000; ++i)
     for (int j = -20; j <= 20; ++j) {
       x.push_back(static_cast<float>(i) * 0.013f), y.push_back(static_cast<float>(j) * 0.37f);
       x.push_back(static_cast<float>(-i) * 0.013f), y.push_back(static_cast<float>(j));
-      x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(i) * 1066000u)), y.push_back(static_cast<float>(j) * 0.11f);
+      x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(i) * 1066000u)),
+          y.push_back(static_cast<float>(j) * 0.11f);
     }
   on_each_target([&] {
     std::vector<float> z(x.size());
-    find_loop(ScalarOp::pow, true)({.a = x.data(), .b = y.data(), .out = z.data(), .length = static_cast<std::int64_t>(x.size())});
+    find_loop(ScalarOp::pow,
+              true)({.a = x.data(), .b = y.data(), .out = z.data(), .length = static_cast<std::int64_t>(x.size())});
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double truth = std::pow(static_cast<double>(x[i]), static_cast<double>(y[i]));
       ASSERT_LE(ulps(z[i], truth), 0.6) << "pow(" << x[i] << ", " << y[i] << ") = " << z[i];

@@ -20,9 +20,11 @@ bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 // Whether two instructions compute the same, given operands that are numbered by value.
 bool same_value(const Instr& x, const Instr& y) {
-  if (x.op != y.op || x.dtype != y.dtype || x.a != y.a || x.b != y.b || x.c != y.c || x.line != y.line) return false;
+  if (x.op != y.op || x.dtype != y.dtype || x.a != y.a || x.b != y.b || x.c != y.c || x.line != y.line)
+    return false;
   if (x.op == ScalarOp::constant) return same_bits(element(x.value, x.dtype), element(y.value, y.dtype));
-  return x.slot == y.slot && x.extent == y.extent && x.stride == y.stride && x.site == y.site && x.combine == y.combine;
+  return x.slot == y.slot && x.extent == y.extent && x.stride == y.stride && x.site == y.site &&
+         x.combine == y.combine;
 }
 
 bool has_loop(ScalarOp op) {
@@ -190,10 +192,14 @@ void BlockProgram::join_products(std::span<const Reg> kept) {
     if ((step.op != ScalarOp::add && step.op != ScalarOp::sub) || !plain(step)) continue;
     for (const bool left : {true, false}) {
       const Operand product = left ? step.a : step.b, other = left ? step.b : step.a;
-      const auto from = std::find_if(steps_.begin(), steps_.end(), [&](const Step& s) { return s.reg == product.reg; });
-      if (product.mode != Mode::each || from == steps_.end() || from->op != ScalarOp::mul || !plain(*from)) continue;
+      const auto from =
+          std::find_if(steps_.begin(), steps_.end(), [&](const Step& s) { return s.reg == product.reg; });
+      if (product.mode != Mode::each || from == steps_.end() || from->op != ScalarOp::mul || !plain(*from))
+        continue;
       if (reads[index(product.reg)] != 1) continue;
-      const ProductForm form = step.op == ScalarOp::add ? ProductForm::plus : left ? ProductForm::minus : ProductForm::from;
+      const ProductForm form = step.op == ScalarOp::add ? ProductForm::plus
+                               : left                   ? ProductForm::minus
+                                                        : ProductForm::from;
       step.a = number(from->a) ? from->b : from->a, step.b = number(from->a) ? from->a : from->b, step.c = other;
       step.nested |= from->nested;
       step.loop = find_product_loop(form, (number(step.b) ? kOneB : 0u) | (number(step.c) ? kOneC : 0u));
@@ -219,21 +225,28 @@ void BlockProgram::hand_out_slots(std::span<const Reg> kept) {
   constants_.resize(n);
   for (std::size_t i = 0; i < n; ++i)
     if (code_[i].op == ScalarOp::constant && same_[i] == static_cast<Reg>(i)) {
-      constants_[i].assign(full_[i] ? static_cast<std::size_t>(capacity_) : 1, element(code_[i].value, code_[i].dtype));
+      constants_[i].assign(full_[i] ? static_cast<std::size_t>(capacity_) : 1,
+                           element(code_[i].value, code_[i].dtype));
       fixed_.push_back(static_cast<Reg>(i));
     }
   for (const Reg r : rows_) slot_[index(r)] = slots_++;
   std::vector<int> free;
   for (std::size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    const auto hand_back = [&](bool arrays) {
+      for (const Operand& o : {step.a, step.b, step.c}) {
+        if (o.reg < 0 || o.mode == Mode::row || arrays != (step.loop && o.mode == Mode::each)) continue;
+        const int slot = slot_[index(o.reg)];
+        const bool first_mention = std::find(free.begin(), free.end(), slot) == free.end();
+        if (last_use[index(o.reg)] == s && slot >= 0 && slot != slot_[index(step.reg)] && first_mention)
+          free.push_back(slot);
+      }
+    };
+    hand_back(true);  // a loop may write over its arrays
     if (free.empty()) free.push_back(slots_++);
-    slot_[index(steps_[s].reg)] = free.back();
+    slot_[index(step.reg)] = free.back();
     free.pop_back();
-    for (const Operand& o : {steps_[s].a, steps_[s].b, steps_[s].c}) {
-      if (o.reg < 0 || o.mode == Mode::row) continue;
-      const int slot = slot_[index(o.reg)];
-      const bool first_mention = std::find(free.begin(), free.end(), slot) == free.end();
-      if (last_use[index(o.reg)] == s && slot >= 0 && first_mention) free.push_back(slot);
-    }
+    hand_back(false);
   }
 }
 
@@ -254,7 +267,8 @@ std::vector<bool> BlockProgram::store_at(std::span<const ir::Store> stores, std:
     };
     for (auto later = step; here && later != steps_.end(); ++later) {
       if (later != step)
-        here = !reads_there(later->reg) && !reads_there(later->a.reg) && !reads_there(later->b.reg) && !reads_there(later->c.reg);
+        here = !reads_there(later->reg) && !reads_there(later->a.reg) && !reads_there(later->b.reg) &&
+               !reads_there(later->c.reg);
     }
     if (here) {
       step->store = static_cast<int>(places_.size());

@@ -61,7 +61,9 @@ class BlockProgram {
                           const Given& given = {}) const;
 
   // The only load of a program that does nothing else, or null.
-  const ir::Load* plain_load() const { return code_.size() == 1 && code_[0].op == ir::ScalarOp::load ? &loads_[0] : nullptr; }
+  const ir::Load* plain_load() const {
+    return code_.size() == 1 && code_[0].op == ir::ScalarOp::load ? &loads_[0] : nullptr;
+  }
 
  private:
   // How a step gets an operand: an element each, one number for all, one per line, or one row for all lines.
@@ -81,7 +83,7 @@ class BlockProgram {
     Operand a, b, c;
     Loop loop = nullptr;
     FoldLines fold = nullptr;
-    int store = -1;       // where the result goes
+    int store = -1;  // where the result goes
   };
 
   void number_values();
@@ -91,7 +93,8 @@ class BlockProgram {
   void hand_out_slots(std::span<const ir::Reg> kept);
   bool computes(const Step& step) const;
 
-  void gather(const Memory& memory, const ir::Instr& in, std::int64_t begin, int n, const float* ids, float* out) const;
+  void gather(const Memory& memory, const ir::Instr& in, std::int64_t begin, int n, const float* ids,
+              float* out) const;
   void reduce(const Step& step, const float* a, int lines, float* out) const;
   void stretch(const Step& step, const float* const* values, const Block& block, int n, float* out) const;
   const ir::Instr& instr(ir::Reg r) const { return code_[static_cast<std::size_t>(r)]; }
@@ -99,15 +102,15 @@ class BlockProgram {
 
   std::vector<ir::Instr> code_;
   std::vector<Reader> readers_;
-  std::vector<ir::Load> loads_;    // those that the program uses
-  std::vector<ir::Reg> same_;      // of each register: the first with that value
-  std::vector<bool> one_, full_;   // by register: one value for all; wanted as an array
-  std::vector<ir::Reg> rows_;      // loads of one row that all lines share
+  std::vector<ir::Load> loads_;   // those that the program uses
+  std::vector<ir::Reg> same_;     // of each register: the first with that value
+  std::vector<bool> one_, full_;  // by register: one value for all; wanted as an array
+  std::vector<ir::Reg> rows_;     // loads of one row that all lines share
   std::vector<Step> steps_;
-  std::vector<ir::Reg> twins_;     // kept registers that are the same as another
-  std::vector<ir::Place> places_;  // of steps that store
-  std::vector<int> slot_;          // of each register: a piece of scratch memory, or -1
-  std::vector<ir::Reg> fixed_;     // constants
+  std::vector<ir::Reg> twins_;                 // kept registers that are the same as another
+  std::vector<ir::Place> places_;              // of steps that store
+  std::vector<int> slot_;                      // of each register: a piece of scratch memory, or -1
+  std::vector<ir::Reg> fixed_;                 // constants
   std::vector<std::vector<float>> constants_;  // by register
   std::int64_t length_;
   int capacity_, slots_ = 0, cost_ = 1;

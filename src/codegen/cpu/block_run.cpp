@@ -39,7 +39,8 @@ const float* const* BlockProgram::run(const Memory& memory, const Block& block, 
     if (part == Part::elements && step.line) continue;
     if (part == Part::lines && !step.line) continue;
     float* out = scratch + slot_[index(step.reg)] * capacity_;
-    if (step.store >= 0 && part == Part::all) out = memory.at(places_[static_cast<std::size_t>(step.store)]) + block.begin;
+    if (step.store >= 0 && part == Part::all)
+      out = memory.at(places_[static_cast<std::size_t>(step.store)]) + block.begin;
     const float*& value = values[index(step.reg)];
     value = out;
     const std::int64_t begin = step.line ? block.first_line : block.begin;
@@ -64,7 +65,8 @@ const float* const* BlockProgram::run(const Memory& memory, const Block& block, 
       }
       case ScalarOp::gather: gather(memory, instr(step.reg), begin, n, values[index(step.a.reg)], out); break;
       case ScalarOp::random:
-        random_loop(values[index(step.a.reg)], values[index(step.b.reg)], values[index(step.c.reg)], instr(step.reg).site, out, n);
+        random_loop(values[index(step.a.reg)], values[index(step.b.reg)], values[index(step.c.reg)],
+                    instr(step.reg).site, out, n);
         break;
       case ScalarOp::check_index: {
         const float* ids = values[index(step.a.reg)];
@@ -86,7 +88,8 @@ const float* const* BlockProgram::run(const Memory& memory, const Block& block, 
 }
 
 // One loop, over all elements at once or line by line.
-void BlockProgram::stretch(const Step& step, const float* const* values, const Block& block, int n, float* out) const {
+void BlockProgram::stretch(const Step& step, const float* const* values, const Block& block, int n,
+                           float* out) const {
   const auto value = [&](const Operand& o) { return o.reg < 0 ? nullptr : values[o.reg]; };
   if (!step.one && step.op == ScalarOp::select && step.a.mode == Mode::one) {
     const Operand& chosen = *ints(value(step.a)) ? step.b : step.c;
@@ -118,21 +121,24 @@ void BlockProgram::reduce(const Step& step, const float* a, int lines, float* ou
 }
 
 // Ids are often the same along a run: its elements are copied then.
-void BlockProgram::gather(const Memory& memory, const Instr& in, std::int64_t begin, int n, const float* ids, float* out) const {
+void BlockProgram::gather(const Memory& memory, const Instr& in, std::int64_t begin, int n, const float* ids,
+                          float* out) const {
   const float* const base = memory.at(loads_[static_cast<std::size_t>(in.slot)].place);
   const std::int32_t* id = ints(ids);
-  readers_[static_cast<std::size_t>(in.slot)].each_run(begin, n, [&](std::int64_t address, std::int64_t stride, int run) {
-    for (int i = 0, end = 0; i < run; i = end) {
-      for (end = i + 1; end < run && id[end] == id[i];) ++end;
-      check(id[i], in);
-      const float* from = base + address + id[i] * in.stride;
-      if (stride == 1)
-        std::copy(from + i, from + end, out + i);
-      else
-        for (int j = i; j < end; ++j) out[j] = from[j * stride];
-    }
-    id += run, out += run;
-  });
+  readers_[static_cast<std::size_t>(in.slot)].each_run(begin, n,
+                                                       [&](std::int64_t address, std::int64_t stride, int run) {
+                                                         for (int i = 0, end = 0; i < run; i = end) {
+                                                           for (end = i + 1; end < run && id[end] == id[i];) ++end;
+                                                           check(id[i], in);
+                                                           const float* from = base + address + id[i] * in.stride;
+                                                           if (stride == 1)
+                                                             std::copy(from + i, from + end, out + i);
+                                                           else
+                                                             for (int j = i; j < end; ++j)
+                                                               out[j] = from[j * stride];
+                                                         }
+                                                         id += run, out += run;
+                                                       });
 }
 
 }  // namespace tensorgrad::cpu

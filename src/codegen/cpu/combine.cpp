@@ -80,7 +80,8 @@ double BestIntLine(const float* x, std::int64_t n) {
   const auto take = [&](VI v) { best = kMax ? hn::Max(best, v) : hn::Min(best, v); };
   std::int64_t i = 0;
   for (; i + N <= n; i += N) take(Ints(hn::LoadU(d, x + i)));
-  if (i < n) take(hn::IfThenElse(hn::FirstN(di, static_cast<std::size_t>(n - i)), Ints(LoadSome(d, x + i, n - i)), worst));
+  if (i < n)
+    take(hn::IfThenElse(hn::FirstN(di, static_cast<std::size_t>(n - i)), Ints(LoadSome(d, x + i, n - i)), worst));
   return hn::GetLane(kMax ? hn::MaxOfLanes(di, best) : hn::MinOfLanes(di, best));
 }
 
@@ -184,7 +185,8 @@ FoldLines find_fold(Combine combine, DType dtype) { return HWY_DYNAMIC_DISPATCH(
 
 FoldRows find_column_fold(Combine combine, DType dtype) {
   switch (combine) {
-    case Combine::add: return dtype == DType::f32 ? HWY_DYNAMIC_DISPATCH(FindColumnSum)() : columns_of<Combine::add>(dtype);
+    case Combine::add:
+      return dtype == DType::f32 ? HWY_DYNAMIC_DISPATCH(FindColumnSum)() : columns_of<Combine::add>(dtype);
     case Combine::mul: return columns_of<Combine::mul>(dtype);
     case Combine::max: return columns_of<Combine::max>(dtype);
     case Combine::min: return columns_of<Combine::min>(dtype);

@@ -1,6 +1,6 @@
-// sin, cos and pow of floats, computed in double without branches, so that the compiler makes vectors of them for the
-// SIMD target at hand. Errors: 0.51 units in the last place; sin and cos for |x| up to kLargestAngle, pow for what
-// plain_power accepts; callers leave the rest to libm.
+// sin, cos and pow of floats, computed in double without branches, so that the compiler makes vectors of them for
+// the SIMD target at hand. Errors: 0.51 units in the last place; sin and cos for |x| up to kLargestAngle, pow for
+// what PlainPower accepts; callers leave the rest to libm.
 #if defined(TENSORGRAD_CPU_DOUBLE_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_DOUBLE_MATH_INL_H
 #undef TENSORGRAD_CPU_DOUBLE_MATH_INL_H
@@ -29,15 +29,18 @@ HWY_INLINE float SinOrCos(float angle, std::uint64_t quarter) {
   // n times the first part of pi / 2 (33 bits) is exact.
   const double r = (x - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11;
   const double z = r * r;
-  const double sine = r * (1 + z * (-0.16666666641629835641 +
-                                    z * (0.0083333293855262127803 +
-                                         z * (-0.00019839334580608285614 + z * 2.7183081784872096436e-6))));
-  const double cosine = 1 - 0.5 * z + z * z * (0.041666666622964856494 +
-                                               z * (-0.0013888883762893829228 +
-                                                    z * (0.000024799522063096370666 - z * 2.7210378590714321149e-7)));
+  const double sine =
+      r * (1 + z * (-0.16666666641629835641 + z * (0.0083333293855262127803 + z * (-0.00019839334580608285614 +
+                                                                                   z * 2.7183081784872096436e-6))));
+  const double cosine =
+      1 - 0.5 * z +
+      z * z *
+          (0.041666666622964856494 +
+           z * (-0.0013888883762893829228 + z * (0.000024799522063096370666 - z * 2.7210378590714321149e-7)));
   const std::uint64_t q = std::bit_cast<std::uint64_t>(shifted) + quarter;
   const std::uint64_t odd = 0 - (q & 1);
-  const std::uint64_t bits = (std::bit_cast<std::uint64_t>(cosine) & odd) | (std::bit_cast<std::uint64_t>(sine) & ~odd);
+  const std::uint64_t bits =
+      (std::bit_cast<std::uint64_t>(cosine) & odd) | (std::bit_cast<std::uint64_t>(sine) & ~odd);
   return static_cast<float>(std::bit_cast<double>(bits ^ ((q & 2) << 62)));
 }
 
@@ -59,14 +62,20 @@ HWY_INLINE float Power(float base, float exponent) {
   const double m = std::bit_cast<double>((t & kMantissa) + kRoot);
   const double s = (m - 1) / (m + 1), w = s * s;
   const double series =
-      1 + w * (1 / 3.0 + w * (1 / 5.0 + w * (1 / 7.0 + w * (1 / 9.0 + w * (1 / 11.0 + w * (1 / 13.0 + w * (1 / 15.0 + w / 17.0)))))));
+      1 + w * (1 / 3.0 +
+               w * (1 / 5.0 +
+                    w * (1 / 7.0 + w * (1 / 9.0 + w * (1 / 11.0 + w * (1 / 13.0 + w * (1 / 15.0 + w / 17.0)))))));
   const double log2 = e + s * series * 2.88539008177792681472;
   double z = exponent * log2;
   z = z < -200 ? -200 : z;
   z = z > 200 ? 200 : z;
   const double shifted = z + kRounder, f = (z - (shifted - kRounder)) * 0.69314718055994530942;
   const double power =
-      1 + f * (1 + f * (1 / 2.0 + f * (1 / 6.0 + f * (1 / 24.0 + f * (1 / 120.0 + f * (1 / 720.0 + f * (1 / 5040.0 + f * (1 / 40320.0 + f / 362880.0))))))));
+      1 + f * (1 + f * (1 / 2.0 +
+                        f * (1 / 6.0 +
+                             f * (1 / 24.0 +
+                                  f * (1 / 120.0 +
+                                       f * (1 / 720.0 + f * (1 / 5040.0 + f * (1 / 40320.0 + f / 362880.0))))))));
   const std::uint64_t scaled = std::bit_cast<std::uint64_t>(power) + (std::bit_cast<std::uint64_t>(shifted) << 52);
   const std::uint64_t odd = std::bit_cast<std::uint64_t>(static_cast<double>(exponent) + kRounder) & 1;
   const std::uint64_t negative = base < 0 ? odd << 63 : 0;

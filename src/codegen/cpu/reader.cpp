@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/cpu/vector_loops.h"
+
 namespace tensorgrad::cpu {
 
 namespace {
@@ -70,8 +72,7 @@ void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stri
       return;
     }
     case ir::Load::Source::iota:
-      for (int i = 0; i < n; ++i)
-        reinterpret_cast<std::uint32_t*>(to)[i] = static_cast<std::uint32_t>(address) + static_cast<std::uint32_t>(i) * static_cast<std::uint32_t>(stride);
+      iota_loop(static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(stride), to, n);
       return;
     case ir::Load::Source::constant: std::fill_n(to, n, element(load_.value, load_.dtype)); return;
   }

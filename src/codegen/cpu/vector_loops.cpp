@@ -104,7 +104,8 @@ void Angle(const Stretch& s) {
       plain &= std::fabs(x) <= math::kLargestAngle;
     }
     for (std::int64_t i = 0; !plain && i < n; ++i)
-      if (!(std::fabs(a[at + i]) <= math::kLargestAngle)) piece[i] = kQuarter ? std::cos(a[at + i]) : std::sin(a[at + i]);
+      if (!(std::fabs(a[at + i]) <= math::kLargestAngle))
+        piece[i] = kQuarter ? std::cos(a[at + i]) : std::sin(a[at + i]);
     std::copy_n(piece, n, out + at);
   }
 }
@@ -224,6 +225,11 @@ void RandomLoop(const float* a, const float* b, const float* c, std::uint32_t si
   for (std::int64_t i = 0; i < n; ++i) out[i] = unit_float(threefry(key0[i], key1[i], site, counter[i])[0]);
 }
 
+void IotaLoop(std::uint32_t start, std::uint32_t stride, float* out, std::int64_t n) {
+  auto* const numbers = reinterpret_cast<std::uint32_t*>(out);
+  for (std::int64_t i = 0; i < n; ++i) numbers[i] = start + static_cast<std::uint32_t>(i) * stride;
+}
+
 void AddInto(float* to, const float* from, std::int64_t n) {
   Binary<Add, kNoOnes>({.a = to, .b = from, .out = to, .lines = 1, .length = n});
 }
@@ -237,12 +243,18 @@ namespace tensorgrad::cpu {
 HWY_EXPORT(FindLoop);
 HWY_EXPORT(FindProductLoop);
 HWY_EXPORT(RandomLoop);
+HWY_EXPORT(IotaLoop);
 HWY_EXPORT(AddInto);
 
 Loop find_loop(ir::ScalarOp op, bool real, unsigned ones) { return HWY_DYNAMIC_DISPATCH(FindLoop)(op, real, ones); }
-Loop find_product_loop(ProductForm form, unsigned ones) { return HWY_DYNAMIC_DISPATCH(FindProductLoop)(form, ones); }
+Loop find_product_loop(ProductForm form, unsigned ones) {
+  return HWY_DYNAMIC_DISPATCH(FindProductLoop)(form, ones);
+}
 void random_loop(const float* a, const float* b, const float* c, std::uint32_t site, float* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(RandomLoop)(a, b, c, site, out, n);
+}
+void iota_loop(std::uint32_t start, std::uint32_t stride, float* out, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(IotaLoop)(start, stride, out, n);
 }
 void add_into(float* to, const float* from, std::int64_t n) { HWY_DYNAMIC_DISPATCH(AddInto)(to, from, n); }
 

@@ -41,6 +41,8 @@ FoldRows find_column_fold(ir::Combine combine, DType dtype);
 
 // Uniform numbers in [0, 1): threefry of key (a, b) and counter (site, c).
 void random_loop(const float* a, const float* b, const float* c, std::uint32_t site, float* out, std::int64_t n);
+// The i32 numbers start, start + stride, ..., which wrap around.
+void iota_loop(std::uint32_t start, std::uint32_t stride, float* out, std::int64_t n);
 // to[i] += from[i].
 void add_into(float* to, const float* from, std::int64_t n);
 

@@ -1,6 +1,6 @@
 // Functions of vectors of floats, for files that are compiled once per SIMD target: include it behind
-// <hwy/highway.h>. Largest errors against the true value, in units in the last place (tests/cpu/vector_math_test.cpp
-// looks at points of all exponents on all targets):
+// <hwy/highway.h>. Largest errors against the true value, in units in the last place
+// (tests/cpu/vector_math_test.cpp looks at points of all exponents on all targets):
 //   exp 1.2   expm1 1.7   log 1.0   log1p 1.5   tanh 2.5   erf 1.5
 // Infinities, NaN, signed zeros, overflow and denormal numbers as in libm.
 #if defined(TENSORGRAD_CPU_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -47,7 +47,8 @@ HWY_INLINE V Reduce(D d, V x, VI& n) {
   n = hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504088896f)));
   const V whole = hn::ConvertTo(d, n);
   const V r = hn::NegMulAdd(whole, hn::Set(d, kLn2Low), hn::NegMulAdd(whole, hn::Set(d, kLn2High), x));
-  const V q = Polynomial(d, r, 0.500000006204f, 0.166665426764f, 0.0416662811802f, 0.00836663140795f, 0.00139465247756f);
+  const V q =
+      Polynomial(d, r, 0.500000006204f, 0.166665426764f, 0.0416662811802f, 0.00836663140795f, 0.00139465247756f);
   return hn::MulAdd(hn::Mul(r, r), q, r);
 }
 

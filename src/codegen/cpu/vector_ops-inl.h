@@ -180,7 +180,8 @@ struct AbsInt {
 struct SignInt {
   HWY_INLINE V operator()(Tag, V a) const {
     const auto zero = hn::Zero(IntTag()), one = hn::Set(IntTag(), 1);
-    return Floats(hn::Sub(hn::IfThenElseZero(hn::Gt(Ints(a), zero), one), hn::IfThenElseZero(hn::Lt(Ints(a), zero), one)));
+    return Floats(
+        hn::Sub(hn::IfThenElseZero(hn::Gt(Ints(a), zero), one), hn::IfThenElseZero(hn::Lt(Ints(a), zero), one)));
   }
 };
 struct Not {
@@ -197,9 +198,11 @@ struct ToReal {
 struct ToInt {
   HWY_INLINE V operator()(Tag d, V a) const {
     const IntTag di;
-    const V inside = hn::Min(hn::Max(hn::IfThenZeroElse(hn::IsNaN(a), a), hn::Set(d, -0x1p31f)), hn::Set(d, 0x1.fffffep30f));
+    const V inside =
+        hn::Min(hn::Max(hn::IfThenZeroElse(hn::IsNaN(a), a), hn::Set(d, -0x1p31f)), hn::Set(d, 0x1.fffffep30f));
     const auto large = hn::RebindMask(di, hn::Ge(a, hn::Set(d, 0x1p31f)));
-    return Floats(hn::IfThenElse(large, hn::Set(di, std::numeric_limits<std::int32_t>::max()), hn::ConvertTo(di, inside)));
+    return Floats(
+        hn::IfThenElse(large, hn::Set(di, std::numeric_limits<std::int32_t>::max()), hn::ConvertTo(di, inside)));
   }
 };
 struct ToBool {
