@@ -3,9 +3,10 @@
 // to be packed is packed by the tile. Where there are few tiles and many products to add, k is cut too, and
 // the parts are added in order.
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "codegen/cpu/compiled.h"
+#include "codegen/cpu/matmul_cut.h"
 #include "codegen/cpu/matmul_operand.h"
 #include "codegen/cpu/micro_kernel.h"
 #include "codegen/cpu/panels.h"
@@ -14,25 +15,11 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // at most
-constexpr std::int64_t kSmallRows = 32, kSmallColumns = 64;  // tiles that are not cut further
-constexpr std::int64_t kDepth = 256;                         // of k at a time, so that panels stay in cache
-constexpr std::int64_t kLeastSplit = 128;                    // of k
-constexpr double kRunCycles = 4000;                          // that handing out tasks once more takes
-constexpr std::int64_t kManyTiles = 16;                      // keep all threads busy
-constexpr std::int64_t kTaskWork = 1 << 17;    // multiplications that are worth handing to a thread
-constexpr std::int64_t kLargeBlock = 1 << 16;  // floats that the cache does not fetch by itself in time
-constexpr std::int64_t kLine = 16;             // floats of the cache
-constexpr std::int64_t kPanelsPacked = 4;      // by a task
-constexpr std::int64_t kPacked = 1 << 22;      // floats that are packed at a time
-constexpr std::int64_t kSmallOperand = 1
-                                       << 15;  // floats that need no packing: they stay in cache as they are
-
-std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
-// n in pieces of at most `most`, all about as long, multiples of `unit`.
-std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_t unit) {
-  return std::max(unit, round_up(ceil_div(n, std::max<std::int64_t>(1, ceil_div(n, most))), unit));
-}
+constexpr std::int64_t kPanelsPacked = 4;        // by a task
+constexpr std::int64_t kPacked = 1 << 22;        // floats that are packed at a time
+constexpr std::int64_t kSmallOperand = 1 << 15;  // floats that need no packing: they stay in cache as they are
+constexpr std::int64_t kLargeBlock = 1 << 16;    // floats that the cache does not fetch by itself in time
+constexpr std::int64_t kLine = 16;               // floats of the cache
 
 // One right operand and what becomes of its product.
 struct Part {
@@ -99,7 +86,11 @@ class Matmul : public Compiled {
       std::swap(M_, N_);
       part.N = N_;
     }
-    cut();
+    std::vector<std::int64_t> widths;
+    for (const Part& part : parts_) widths.push_back(part.N);
+    const Cut cut = cut_matmul(batches_, M_, K_, widths);
+    height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down, across_ = cut.across;
+    splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
     for (Part& part : parts_) {
       part.dots = M_ == 1 && part.b.is_turned_right() && !part.sums_columns;
       const bool ready =
@@ -133,42 +124,6 @@ class Matmul : public Compiled {
   }
 
  private:
-  // Tiles that are many enough, if there is work for them, and about equal.
-  void cut() {
-    const std::int64_t work = batches_ * M_ * N_ * K_;
-    const std::int64_t wanted = std::clamp<std::int64_t>(work / kTaskWork, 1, kManyTiles);
-    std::int64_t rows = kTileRows, columns = kTileColumns;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t r = kTileRows; r >= kSmallRows; r /= 2)
-      for (std::int64_t c = kTileColumns; c >= kSmallColumns; c /= 2)
-        for (std::int64_t n = 1; n == 1 || (n <= kManyTiles && K_ / n >= kLeastSplit); n *= 2)
-          if (const double time = cost(r, c, n, wanted); time < least)
-            least = time, rows = r, columns = c, splits_ = n;
-    depth_ = even_piece(ceil_div(K_, splits_), kDepth, 8);
-    // Each part of k is a whole number of blocks.
-    split_ = round_up(ceil_div(K_, splits_), depth_);
-    splits_ = std::max<std::int64_t>(1, ceil_div(K_, std::max<std::int64_t>(1, split_)));
-    height_ = even_piece(M_, rows, MR_);
-    down_ = ceil_div(M_, height_);
-    width_ = 0;
-    for (const Part& part : parts_) width_ = std::max(width_, even_piece(part.N, columns, NR_));
-    for (const Part& part : parts_) across_ += ceil_div(part.N, width_);
-    const std::int64_t each =
-        std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, batches_ * down_ * across_ * splits_));
-    together_ = std::max<std::int64_t>(1, kTaskWork / each);
-  }
-
-  // About how long tiles of this size take, in cycles: what they compute, and what they read and write.
-  double cost(std::int64_t rows, std::int64_t columns, std::int64_t splits, std::int64_t wanted) const {
-    std::int64_t across = 0;
-    for (const Part& part : parts_) across += ceil_div(part.N, columns);
-    const std::int64_t down = ceil_div(M_, rows), pieces = batches_ * across * down * splits;
-    const std::int64_t moved = M_ * K_ * across + K_ * N_ * down + M_ * N_ * (splits > 1 ? 3 * splits : 1);
-    const double all = static_cast<double>(batches_) *
-                       (static_cast<double>(M_ * N_ * K_) / 32 + static_cast<double>(moved) / 4);
-    return all / static_cast<double>(std::min(pieces, wanted)) + (splits > 1 ? kRunCycles : 0);
-  }
-
   Stripe stripe(std::int64_t s) const {
     std::int64_t column = s % across_;
     const Part* part = parts_.data();
