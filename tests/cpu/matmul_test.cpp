@@ -1,6 +1,6 @@
-// Products as the CPU computes them, against plain loops in double: all small sizes, and random ones with strides, turned
-// operands, batches, broadcasting, prologues, epilogues, several right operands and column sums. Whatever lies around the
-// results stays as it was, and any number of threads gives the same bits.
+// Products as the CPU computes them, against plain loops in double: all small sizes, and random ones with
+// strides, turned operands, batches, broadcasting, prologues, epilogues, several right operands and column
+// sums. Whatever lies around the results stays as it was, and any number of threads gives the same bits.
 #include <gtest/gtest.h>
 
 #include <hwy/highway.h>
@@ -70,14 +70,22 @@ IndexMap lay(Lie lie, std::int64_t B, std::int64_t rows, std::int64_t columns, s
     return IndexMap::contiguous(shape);
   };
   switch (lie) {
-    case Lie::plain: return of({B, rows, columns});
-    case Lie::turned: return of({B, columns, rows}).permute({0, 2, 1});
-    case Lie::gaps: return of({B, rows, columns + 3}).narrow(2, 2, columns);
-    case Lie::far: return of({rows, B, columns}).permute({1, 0, 2});
-    case Lie::one_matrix: return of({1, rows, columns}).broadcast({B, rows, columns});
-    case Lie::one_row: return of({B, 1, columns}).broadcast({B, rows, columns});
-    case Lie::one_column: return of({B, rows, 1}).broadcast({B, rows, columns});
-    case Lie::flipped: return of({B, rows, columns}).flip(1).flip(2);
+    case Lie::plain:
+      return of({B, rows, columns});
+    case Lie::turned:
+      return of({B, columns, rows}).permute({0, 2, 1});
+    case Lie::gaps:
+      return of({B, rows, columns + 3}).narrow(2, 2, columns);
+    case Lie::far:
+      return of({rows, B, columns}).permute({1, 0, 2});
+    case Lie::one_matrix:
+      return of({1, rows, columns}).broadcast({B, rows, columns});
+    case Lie::one_row:
+      return of({B, 1, columns}).broadcast({B, rows, columns});
+    case Lie::one_column:
+      return of({B, rows, 1}).broadcast({B, rows, columns});
+    case Lie::flipped:
+      return of({B, rows, columns}).flip(1).flip(2);
     case Lie::every_second: {
       const IndexMap map = of({B, rows, columns, 2});
       return map.narrow(3, 1, 1).reshape({B, rows, columns});
@@ -116,9 +124,11 @@ class Case {
       const Shape shape{spec.B, spec.M, p.N};
       if (p.epilogue) {
         kernel_.loads.push_back(load(arena_, IndexMap::contiguous({1, 1, p.N}).broadcast(shape), p.N));
-        const ir::Reg biased = part.epilogue.binary(ScalarOp::add, product, part.epilogue.load(slots(), DType::f32));
+        const ir::Reg biased =
+            part.epilogue.binary(ScalarOp::add, product, part.epilogue.load(slots(), DType::f32));
         kernel_.loads.push_back(load(arena_, IndexMap::contiguous(shape), shape.count()));
-        const ir::Reg half = part.epilogue.binary(ScalarOp::mul, part.epilogue.load(slots(), DType::f32), part.epilogue.constant(0.5));
+        const ir::Reg half = part.epilogue.binary(ScalarOp::mul, part.epilogue.load(slots(), DType::f32),
+                                                  part.epilogue.constant(0.5));
         part.stores.push_back(store(shape.count(), part.epilogue.binary(ScalarOp::maximum, biased, half)));
       }
       part.stores.push_back(store(shape.count(), product));
@@ -142,16 +152,20 @@ class Case {
       if (threads == 1)
         first = arena_.floats();
       else
-        ASSERT_EQ(std::memcmp(first.data(), arena_.data(), first.size() * sizeof(float)), 0) << threads << " threads";
+        ASSERT_EQ(std::memcmp(first.data(), arena_.data(), first.size() * sizeof(float)), 0)
+            << threads << " threads";
     }
     std::vector<bool> written(first.size());
     const auto expect = [&](const ir::Store& s, std::int64_t i, double value, double size) {
       const auto at = static_cast<std::size_t>(s.place.offset + i);
       written[at] = true;
       // Additions in float, at most 256 one after the other.
-      ASSERT_NEAR(first[at], value, 6e-8 * size * static_cast<double>(16 + std::min<std::int64_t>(spec_.K, 300))) << "element " << i;
+      ASSERT_NEAR(first[at], value,
+                  6e-8 * size * static_cast<double>(16 + std::min<std::int64_t>(spec_.K, 300)))
+          << "element " << i;
     };
-    for (std::size_t p = 0; p < spec_.parts.size(); ++p) ASSERT_NO_FATAL_FAILURE(check_part(before, p, expect));
+    for (std::size_t p = 0; p < spec_.parts.size(); ++p)
+      ASSERT_NO_FATAL_FAILURE(check_part(before, p, expect));
     for (std::size_t i = 0; i < first.size(); ++i)
       if (!written[i]) {
         ASSERT_EQ(std::memcmp(&first[i], &before[i], sizeof(float)), 0) << "touched " << i;
@@ -160,9 +174,12 @@ class Case {
 
  private:
   int slots() const { return static_cast<int>(kernel_.loads.size()) - 1; }
-  ir::Store store(std::int64_t n, ir::Reg value) { return {.place = {ir::Space::arena, arena_.take(n)}, .value = value}; }
+  ir::Store store(std::int64_t n, ir::Reg value) {
+    return {.place = {ir::Space::arena, arena_.take(n)}, .value = value};
+  }
 
-  static double read(const std::vector<float>& floats, const ir::Load& from, std::int64_t b, std::int64_t i, std::int64_t j) {
+  static double read(const std::vector<float>& floats, const ir::Load& from, std::int64_t b, std::int64_t i,
+                     std::int64_t j) {
     const std::int64_t position[] = {b, i, j};
     double fill = 0;
     return floats[static_cast<std::size_t>(from.place.offset + from.map.address(position, fill))];
@@ -189,12 +206,14 @@ class Case {
           const std::int64_t i = (b * spec_.M + m) * p.N + n;
           ASSERT_NO_FATAL_FAILURE(expect(part.stores.back(), i, sum, size));
           if (!p.epilogue) continue;
-          const double other = std::max(sum + read(floats, kernel_.loads[slot + 1], b, m, n), 0.5 * read(floats, kernel_.loads[slot + 2], b, m, n));
+          const double other = std::max(sum + read(floats, kernel_.loads[slot + 1], b, m, n),
+                                        0.5 * read(floats, kernel_.loads[slot + 2], b, m, n));
           ASSERT_NO_FATAL_FAILURE(expect(part.stores.front(), i, other, size));
         }
         if (!p.sums) continue;
         double sum = 0, size = 1;
-        for (std::int64_t k = 0; k < spec_.K; ++k) sum += value(p.b, slot, b, k, n), size += std::abs(value(p.b, slot, b, k, n));
+        for (std::int64_t k = 0; k < spec_.K; ++k)
+          sum += value(p.b, slot, b, k, n), size += std::abs(value(p.b, slot, b, k, n));
         ASSERT_NO_FATAL_FAILURE(expect(part.column_sums, b * p.N + n, sum, size));
       }
   }
@@ -219,17 +238,22 @@ TEST(Matmul, SmallSizes) {
 TEST(Matmul, RandomOnes) {
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);
-    const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(n)); };
+    const auto below = [&](std::int64_t n) {
+      return static_cast<std::int64_t>(random() % static_cast<std::uint32_t>(n));
+    };
     // A few sizes are long, so that blocks, tiles and parts of k have edges too.
     const auto size = [&](std::int64_t longest) { return 1 + below(below(4) == 0 ? longest : 40); };
-    const auto side = [&] { return Side{static_cast<Lie>(below(2) == 0 ? below(2) : below(kLies)), below(4) == 0}; };
+    const auto side = [&] {
+      return Side{static_cast<Lie>(below(2) == 0 ? below(2) : below(kLies)), below(4) == 0};
+    };
     Spec spec{below(3) == 0 ? 1 + below(5) : 1, size(300), size(1500), side(), {}};
     for (std::int64_t parts = below(4) == 0 ? 3 : 1; parts > 0; --parts)
       spec.parts.push_back({size(300), side(), below(2) == 0, below(3) == 0});
     std::int64_t N = 0;
     for (const PartSpec& part : spec.parts) N += part.N;
     if (spec.B * spec.M * spec.K * N > 20'000'000) spec.K = 1 + spec.K % 50, spec.B = 1;
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << spec.B << " x " << spec.M << " x " << N << " x " << spec.K);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << spec.B << " x " << spec.M << " x " << N
+                                    << " x " << spec.K);
     Case(spec, seed).check();
     if (HasFatalFailure()) return;
   }

@@ -1,10 +1,12 @@
-// Kernels of kind `matmul`. The result is cut into tiles by shape. Operands are read where they lie while that is fast;
-// a right operand that many tiles share is packed into panels once, before them; what else has to be packed is packed by
-// the tile. Where there are few tiles and many products to add, k is cut too, and the parts are added in order.
+// Kernels of kind `matmul`. The result is cut into tiles by shape. Operands are read where they lie while
+// that is fast; a right operand that many tiles share is packed into panels once, before them; what else has
+// to be packed is packed by the tile. Where there are few tiles and many products to add, k is cut too, and
+// the parts are added in order.
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "codegen/cpu/compiled.h"
+#include "codegen/cpu/matmul_cut.h"
 #include "codegen/cpu/matmul_operand.h"
 #include "codegen/cpu/micro_kernel.h"
 #include "codegen/cpu/panels.h"
@@ -13,22 +15,11 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // at most
-constexpr std::int64_t kSmallRows = 32, kSmallColumns = 64;  // tiles that are not cut further
-constexpr std::int64_t kDepth = 256;                         // of k at a time, so that panels stay in cache
-constexpr std::int64_t kLeastSplit = 128;                    // of k
-constexpr double kRunCycles = 4000;                          // that handing out tasks once more takes
-constexpr std::int64_t kManyTiles = 16;                      // keep all threads busy
-constexpr std::int64_t kTaskWork = 1 << 17;                  // multiplications that are worth handing to a thread
-constexpr std::int64_t kPanelsPacked = 4;                    // by a task
-constexpr std::int64_t kPacked = 1 << 22;                    // floats that are packed at a time
-constexpr std::int64_t kSmallOperand = 1 << 15;              // floats that need no packing: they stay in cache as they are
-
-std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
-// n in pieces of at most `most`, all about as long, multiples of `unit`.
-std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_t unit) {
-  return std::max(unit, round_up(ceil_div(n, std::max<std::int64_t>(1, ceil_div(n, most))), unit));
-}
+constexpr std::int64_t kPanelsPacked = 4;        // by a task
+constexpr std::int64_t kPacked = 1 << 22;        // floats that are packed at a time
+constexpr std::int64_t kSmallOperand = 1 << 15;  // floats that need no packing: they stay in cache as they are
+constexpr std::int64_t kLargeBlock = 1 << 16;    // floats that the cache does not fetch by itself in time
+constexpr std::int64_t kLine = 16;               // floats of the cache
 
 // One right operand and what becomes of its product.
 struct Part {
@@ -95,11 +86,18 @@ class Matmul : public Compiled {
       std::swap(M_, N_);
       part.N = N_;
     }
-    cut();
+    std::vector<std::int64_t> widths;
+    for (const Part& part : parts_) widths.push_back(part.N);
+    const Cut cut = cut_matmul(batches_, M_, K_, widths);
+    height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down, across_ = cut.across;
+    splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
     for (Part& part : parts_) {
       part.dots = M_ == 1 && part.b.is_turned_right() && !part.sums_columns;
-      const bool ready = part.dots || (part.b.is_right() && (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows));
-      part.packing = ready ? Part::Packing::none : M_ <= height_ ? Part::Packing::by_tile : Part::Packing::shared;
+      const bool ready =
+          part.dots || (part.b.is_right() && (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows));
+      part.packing = ready           ? Part::Packing::none
+                     : M_ <= height_ ? Part::Packing::by_tile
+                                     : Part::Packing::shared;
       shares_ = shares_ || part.packing == Part::Packing::shared;
     }
     // Shared panels lie where a tile would pack its edge.
@@ -109,7 +107,8 @@ class Matmul : public Compiled {
 
   void run(const Memory& memory, Executor& executor) const override {
     const std::int64_t stripes = batches_ * across_, room = K_ * width_;
-    const std::int64_t together = shares_ ? std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room)) : stripes;
+    const std::int64_t together =
+        shares_ ? std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room)) : stripes;
     for (std::int64_t first = 0; first < stripes; first += together) {
       const std::int64_t count = std::min(together, stripes - first);
       float* packed = nullptr;
@@ -125,39 +124,6 @@ class Matmul : public Compiled {
   }
 
  private:
-  // Tiles that are many enough, if there is work for them, and about equal.
-  void cut() {
-    const std::int64_t work = batches_ * M_ * N_ * K_;
-    const std::int64_t wanted = std::clamp<std::int64_t>(work / kTaskWork, 1, kManyTiles);
-    std::int64_t rows = kTileRows, columns = kTileColumns;
-    double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t r = kTileRows; r >= kSmallRows; r /= 2)
-      for (std::int64_t c = kTileColumns; c >= kSmallColumns; c /= 2)
-        for (std::int64_t n = 1; n == 1 || (n <= kManyTiles && K_ / n >= kLeastSplit); n *= 2)
-          if (const double time = cost(r, c, n, wanted); time < least) least = time, rows = r, columns = c, splits_ = n;
-    depth_ = even_piece(ceil_div(K_, splits_), kDepth, 8);
-    // Each part of k is a whole number of blocks.
-    split_ = round_up(ceil_div(K_, splits_), depth_);
-    splits_ = std::max<std::int64_t>(1, ceil_div(K_, std::max<std::int64_t>(1, split_)));
-    height_ = even_piece(M_, rows, MR_);
-    down_ = ceil_div(M_, height_);
-    width_ = 0;
-    for (const Part& part : parts_) width_ = std::max(width_, even_piece(part.N, columns, NR_));
-    for (const Part& part : parts_) across_ += ceil_div(part.N, width_);
-    const std::int64_t each = std::max<std::int64_t>(1, work / std::max<std::int64_t>(1, batches_ * down_ * across_ * splits_));
-    together_ = std::max<std::int64_t>(1, kTaskWork / each);
-  }
-
-  // About how long tiles of this size take, in cycles: what they compute, and what they read and write.
-  double cost(std::int64_t rows, std::int64_t columns, std::int64_t splits, std::int64_t wanted) const {
-    std::int64_t across = 0;
-    for (const Part& part : parts_) across += ceil_div(part.N, columns);
-    const std::int64_t down = ceil_div(M_, rows), pieces = batches_ * across * down * splits;
-    const std::int64_t moved = M_ * K_ * across + K_ * N_ * down + M_ * N_ * (splits > 1 ? 3 * splits : 1);
-    const double all = static_cast<double>(batches_) * (static_cast<double>(M_ * N_ * K_) / 32 + static_cast<double>(moved) / 4);
-    return all / static_cast<double>(std::min(pieces, wanted)) + (splits > 1 ? kRunCycles : 0);
-  }
-
   Stripe stripe(std::int64_t s) const {
     std::int64_t column = s % across_;
     const Part* part = parts_.data();
@@ -166,11 +132,15 @@ class Matmul : public Compiled {
     return {part, s / across_, column, std::min(width_, part->N - column)};
   }
 
-  // Panels of the stripes first .. first + count - 1: for each block of k, all panels. A task packs a few of them.
-  void pack(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count, float* to) const {
-    const std::int64_t blocks = ceil_div(K_, depth_), step = kPanelsPacked * NR_, pieces = ceil_div(width_, step);
+  // Panels of the stripes first .. first + count - 1: for each block of k, all panels. A task packs a few of
+  // them.
+  void pack(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
+            float* to) const {
+    const std::int64_t blocks = ceil_div(K_, depth_), step = kPanelsPacked * NR_,
+                       pieces = ceil_div(width_, step);
     executor.run(count * blocks * pieces, [&](std::int64_t task) {
-      const std::int64_t own = task / (blocks * pieces), k = task / pieces % blocks * depth_, from = task % pieces * step;
+      const std::int64_t own = task / (blocks * pieces), k = task / pieces % blocks * depth_,
+                         from = task % pieces * step;
       const Stripe s = stripe(first + own);
       if (s.part->packing != Part::Packing::shared || from >= s.columns) return;
       const std::int64_t depth = std::min(depth_, K_ - k);
@@ -180,7 +150,8 @@ class Matmul : public Compiled {
   }
 
   // Tiles that add all of k, small ones several at a time.
-  void whole_tiles(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count, const float* packed) const {
+  void whole_tiles(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
+                   const float* packed) const {
     const std::int64_t tiles = count * down_;
     executor.run(ceil_div(tiles, together_), [&](std::int64_t task) {
       for (std::int64_t t = task * together_; t < std::min(tiles, (task + 1) * together_); ++t) {
@@ -188,10 +159,20 @@ class Matmul : public Compiled {
         const std::int64_t row = t % down_ * height_, rows = std::min(height_, M_ - row);
         double sums[kTileColumns + kMaxPanelColumns];
         const bool adds = s.part->sums_columns && row == 0;
-        Tile tile{s, row, rows, 0, K_, packed ? packed + t / down_ * K_ * width_ : nullptr, adds ? sums : nullptr, nullptr, s.columns};
+        Tile tile{s,
+                  row,
+                  rows,
+                  0,
+                  K_,
+                  packed ? packed + t / down_ * K_ * width_ : nullptr,
+                  adds ? sums : nullptr,
+                  nullptr,
+                  s.columns};
         if (adds) std::fill_n(sums, round_up(s.columns, NR_), 0.0);
-        if (s.part->plain && !s.part->stores.empty() && K_ <= depth_)  // else better where rows do not conflict
-          tile.c = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column, tile.c_stride = s.part->N;
+        if (s.part->plain && !s.part->stores.empty() &&
+            K_ <= depth_)  // else better where rows do not conflict
+          tile.c = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column,
+          tile.c_stride = s.part->N;
         else
           tile.c = scratch_floats(static_cast<std::size_t>(height_ * width_), 3);
         compute(memory, tile);
@@ -205,7 +186,8 @@ class Matmul : public Compiled {
   }
 
   // Tiles that add a part of k each, into memory of their own; then the parts are added.
-  void split_tiles(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count, const float* packed) const {
+  void split_tiles(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
+                   const float* packed) const {
     const std::int64_t tiles = count * down_, room = height_ * width_, padded = width_ + kMaxPanelColumns;
     float* const parts = scratch_floats(static_cast<std::size_t>(splits_ * tiles * room), 3);
     std::vector<double> sums;
@@ -215,9 +197,11 @@ class Matmul : public Compiled {
       const std::int64_t t = i / splits_, part = i % splits_;
       const Stripe s = stripe(first + t / down_);
       const std::int64_t row = t % down_ * height_;
-      double* const own = s.part->sums_columns && row == 0 ? sums.data() + (t / down_ * splits_ + part) * padded : nullptr;
-      compute(memory, {s, row, std::min(height_, M_ - row), part * split_, std::min(K_, (part + 1) * split_),
-                       packed ? packed + t / down_ * K_ * width_ : nullptr, own, parts + i * room, s.columns});
+      double* const own =
+          s.part->sums_columns && row == 0 ? sums.data() + (t / down_ * splits_ + part) * padded : nullptr;
+      compute(memory,
+              {s, row, std::min(height_, M_ - row), part * split_, std::min(K_, (part + 1) * split_),
+               packed ? packed + t / down_ * K_ * width_ : nullptr, own, parts + i * room, s.columns});
     });
     executor.run(tiles, [&](std::int64_t t) {
       const Stripe s = stripe(first + t / down_);
@@ -228,7 +212,8 @@ class Matmul : public Compiled {
         float* const to = memory.at(s.part->column_sums.place) + s.batch * s.part->N + s.column;
         for (std::int64_t n = 0; n < s.columns; ++n) {
           double sum = 0;
-          for (std::int64_t p = 0; p < splits_; ++p) sum += sums[static_cast<std::size_t>((t / down_ * splits_ + p) * padded + n)];
+          for (std::int64_t p = 0; p < splits_; ++p)
+            sum += sums[static_cast<std::size_t>((t / down_ * splits_ + p) * padded + n)];
           to[n] = static_cast<float>(sum);
         }
       }
@@ -271,34 +256,50 @@ class Matmul : public Compiled {
         panels = to;
       }
       for (std::int64_t j = 0; j < columns; j += NR_) {
-        const RightPanel right = j < packed_from ? RightPanel{ready.data + j, ready.depth} : RightPanel{panels + (j - packed_from) * depth, NR_};
+        const RightPanel right = j < packed_from ? RightPanel{ready.data + j, ready.depth}
+                                                 : RightPanel{panels + (j - packed_from) * depth, NR_};
         const std::int64_t n = std::min(NR_, columns - j);
         if (tile.sums) add_column_sums(right.data, right.depth, depth, n, tile.sums + j);
         // Meanwhile the next panel comes nearer, a slice with each call.
-        const std::int64_t step = 4 * NR_ * MR_ / tile.rows;
-        const bool follows = j >= packed_from && j + NR_ < columns;
-        for (std::int64_t i = 0; i < tile.rows; i += MR_)
-          micro_kernel(left.panel(i / MR_), right, static_cast<int>(std::min(MR_, tile.rows - i)), static_cast<int>(n), depth, tile.c + i * tile.c_stride + j, tile.c_stride, k == tile.k_begin,
-                       {follows ? reinterpret_cast<const char*>(right.data + NR_ * depth) + i / MR_ * step * depth : nullptr, follows ? step : 0});
+        const bool follows = j + NR_ < columns;
+        const bool in_place = j + NR_ < packed_from && depth * columns >= kLargeBlock;
+        const std::int64_t calls = ceil_div(tile.rows, MR_), slice = ceil_div(depth, calls);
+        const std::int64_t step = follows && j >= packed_from ? 4 * NR_ / calls : 0;
+        for (std::int64_t i = 0; i < calls; ++i) {
+          if (in_place)
+            for (std::int64_t r = i * slice; r < std::min(depth, (i + 1) * slice); ++r) {
+              const float* const next = right.data + r * right.depth + NR_;
+              for (std::int64_t at = 0; at < NR_; at += kLine) __builtin_prefetch(next + at, 0, 2);
+            }
+          const Ahead ahead{
+              step ? reinterpret_cast<const char*>(right.data + NR_ * depth) + i * step * depth : nullptr,
+              step};
+          micro_kernel(left.panel(i), right, static_cast<int>(std::min(MR_, tile.rows - i * MR_)),
+                       static_cast<int>(n), depth, tile.c + i * MR_ * tile.c_stride + j, tile.c_stride,
+                       k == tile.k_begin, ahead);
+        }
       }
     }
   }
 
   // What becomes of the product: rows that follow each other in the result are taken together.
-  void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows, const float* c, std::int64_t stride) const {
+  void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows, const float* c,
+              std::int64_t stride) const {
     const Part& part = *s.part;
     const bool joined = s.columns == part.N && stride == s.columns;
     const std::int64_t lines = joined ? 1 : rows, length = joined ? rows * s.columns : s.columns;
     for (std::int64_t r = 0; r < lines; ++r)
       for (std::int64_t i = 0; i < length; i += kBlock) {
-        const std::int64_t begin = (s.batch * M_ + row + r) * part.N + s.column + i, n = std::min<std::int64_t>(kBlock, length - i);
+        const std::int64_t begin = (s.batch * M_ + row + r) * part.N + s.column + i,
+                           n = std::min<std::int64_t>(kBlock, length - i);
         const float* const from = c + r * stride + i;
         if (part.plain) {
           for (const ir::Store& store : part.stores)
             if (float* const to = memory.at(store.place) + begin; to != from) std::copy_n(from, n, to);
           continue;
         }
-        const float* const* values = part.epilogue.run(memory, {begin, static_cast<int>(n), 0, 0}, scratch_floats(part.epilogue.scratch()),
+        const float* const* values = part.epilogue.run(memory, {begin, static_cast<int>(n), 0, 0},
+                                                       scratch_floats(part.epilogue.scratch()),
                                                        BlockProgram::Part::all, {.accumulator = from});
         for (const ir::Store& store : part.stores)
           std::copy_n(values[static_cast<std::size_t>(store.value)], n, memory.at(store.place) + begin);
@@ -318,6 +319,8 @@ class Matmul : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel) { return std::make_unique<Matmul>(kernel); }
+std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel) {
+  return std::make_unique<Matmul>(kernel);
+}
 
 }  // namespace tensorgrad::cpu

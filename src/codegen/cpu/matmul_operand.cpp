@@ -14,7 +14,8 @@ constexpr std::int64_t kFarApart = 64;
 
 }  // namespace
 
-Operand::Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows, std::int64_t columns)
+Operand::Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows,
+                 std::int64_t columns)
     : value_(static_cast<ir::Reg>(program.code.size()) - 1),
       program_(loads, program, std::span(&value_, 1)),
       rows_(rows),
@@ -68,8 +69,10 @@ LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) cons
 
 void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, float* to) const {
   const std::int64_t rows = piece.rows, columns = piece.columns;
-  if (strided_ && column_stride_ == 1) return pack_panels(at(memory, piece), row_stride_, rows, columns, NR, to);
-  if (strided_ && row_stride_ == 1) return pack_turned_panels(at(memory, piece), column_stride_, rows, columns, NR, to);
+  if (strided_ && column_stride_ == 1)
+    return pack_panels(at(memory, piece), row_stride_, rows, columns, NR, to);
+  if (strided_ && row_stride_ == 1)
+    return pack_turned_panels(at(memory, piece), column_stride_, rows, columns, NR, to);
   const std::int64_t edge = columns / NR * NR;
   if (edge < columns)
     for (std::int64_t i = 0; i < rows; ++i) std::fill_n(to + edge * rows + i * NR, NR, 0.0f);
@@ -84,7 +87,8 @@ void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, fl
   const std::int64_t together = columns == columns_ ? std::max<std::int64_t>(1, kBlock / columns) : 1;
   for (std::int64_t i = 0; i < rows; i += together)
     for (std::int64_t first = 0; first < columns; first += kBlock) {
-      const std::int64_t n = std::min<std::int64_t>(kBlock, columns - first), lines = std::min(together, rows - i);
+      const std::int64_t n = std::min<std::int64_t>(kBlock, columns - first),
+                         lines = std::min(together, rows - i);
       const float* from = run(memory, begin(piece) + i * columns_ + first, lines * n);
       for (std::int64_t l = 0; l < lines; ++l)
         for (std::int64_t c = first; c < first + n;) {

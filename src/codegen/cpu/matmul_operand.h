@@ -1,5 +1,5 @@
-// Operand: one side of a matrix product as the micro-kernel takes it: where it lies if its strides allow that, else
-// copied (or computed, if it is a program) into panels.
+// Operand: one side of a matrix product as the micro-kernel takes it: where it lies if its strides allow
+// that, else copied (or computed, if it is a program) into panels.
 #pragma once
 
 #include "codegen/cpu/compiled.h"
@@ -17,7 +17,8 @@ struct LeftRows {
 // [batch..., rows, columns]: memory seen through views, or a program over it.
 class Operand {
  public:
-  Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows, std::int64_t columns);
+  Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows,
+          std::int64_t columns);
 
   bool is_strided() const { return strided_; }
   // Rows become columns. Only for strided operands, and for programs with one row or one column.
@@ -33,7 +34,9 @@ class Operand {
 
   // Columns for the right side can be read where they lie, in whole vectors.
   bool is_right() const { return strided_ && column_stride_ == 1; }
-  RightPanel right(const Memory& memory, const Piece& piece) const { return {at(memory, piece), row_stride_}; }
+  RightPanel right(const Memory& memory, const Piece& piece) const {
+    return {at(memory, piece), row_stride_};
+  }
   // Columns whose values lie side by side, `column()` apart.
   bool is_turned_right() const { return strided_ && row_stride_ == 1; }
   std::int64_t column() const { return column_stride_; }
@@ -44,7 +47,9 @@ class Operand {
   const float* at(const Memory& memory, const Piece& piece) const;
   // Elements that follow each other, at most kBlock of them.
   const float* run(const Memory& memory, std::int64_t begin, std::int64_t n) const;
-  std::int64_t begin(const Piece& piece) const { return (piece.batch * rows_ + piece.row) * columns_ + piece.column; }
+  std::int64_t begin(const Piece& piece) const {
+    return (piece.batch * rows_ + piece.row) * columns_ + piece.column;
+  }
 
   ir::Reg value_;
   BlockProgram program_;

@@ -16,8 +16,8 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sums take two registers a row; two more hold the right operand, one or two the left. With 32 registers 8 rows are as fast
-// as 14, and divide the sizes that people choose.
+// Sums take two registers a row; two more hold the right operand, one or two the left. With 32 registers 8
+// rows are as fast as 14, and divide the sizes that people choose.
 #if HWY_TARGET <= HWY_AVX3 || (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
 constexpr int kRows = 8;
 #else
@@ -51,8 +51,8 @@ hn::Vec<D> LoadPart(D d, std::size_t n, const float* HWY_RESTRICT from) {
 #endif
 }
 
-// R rows of V vectors. Few rows are not enough sums to hide how long an addition takes: then U values of k have sums of
-// their own, which are added at the end.
+// R rows of V vectors. Few rows are not enough sums to hide how long an addition takes: then U values of k
+// have sums of their own, which are added at the end.
 template <int R, int V>
 void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int64_t K, float* HWY_RESTRICT c,
            std::int64_t stride, bool first, const Ahead& next) {
@@ -64,7 +64,9 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
   const char* ahead = static_cast<const char*>(next.data ? next.data : b);
   using Vector = hn::Vec<decltype(d)>;
   Vector sum[U * S];
-  const auto each = [&]<std::size_t... I>(std::index_sequence<I...>, auto f) HWY_ATTR { (f(std::integral_constant<int, I>()), ...); };
+  const auto each = [&]<std::size_t... I>(std::index_sequence<I...>, auto f) HWY_ATTR {
+    (f(std::integral_constant<int, I>()), ...);
+  };
   each(std::make_index_sequence<U * S>(), [&](auto i) HWY_ATTR { sum[i] = hn::Zero(d); });
   const auto step = [&](auto u) HWY_ATTR {
     Vector y[V];
@@ -103,7 +105,8 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
   });
 }
 
-using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, float*, std::int64_t, bool, const Ahead&);
+using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, float*, std::int64_t, bool,
+                          const Ahead&);
 
 template <int V, std::size_t... R>
 constexpr std::array<Function, sizeof...(R)> Functions(std::index_sequence<R...>) {

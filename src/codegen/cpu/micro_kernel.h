@@ -8,8 +8,8 @@ namespace tensorgrad::cpu {
 inline constexpr int kMaxPanelRows = 8;
 inline constexpr int kMaxPanelColumns = 64;
 
-// Rows and columns that one call computes at most on this machine: as many as its registers hold; the columns are
-// two vectors.
+// Rows and columns that one call computes at most on this machine: as many as its registers hold; the columns
+// are two vectors.
 int panel_rows();
 int panel_columns();
 
@@ -18,8 +18,8 @@ struct LeftPanel {
   const float* data;
   std::int64_t row, depth;
 };
-// Columns of the right operand: element (k, j) is data[k * depth + j]. Whole vectors are read, so that memory goes on
-// to a multiple of panel_columns() / 2.
+// Columns of the right operand: element (k, j) is data[k * depth + j]. Whole vectors are read, so that memory
+// goes on to a multiple of panel_columns() / 2.
 struct RightPanel {
   const float* data;
   std::int64_t depth;
@@ -31,14 +31,16 @@ struct Ahead {
   std::int64_t step = 0;
 };
 
-// c[r][j] (+)= sum over k of a(r, k) * b(k, j), for 1 .. panel_rows() rows and 1 .. panel_columns() columns. Rows of c
-// are `stride` apart; `first` overwrites c instead of adding. The order of the additions follows from rows and columns.
+// c[r][j] (+)= sum over k of a(r, k) * b(k, j), for 1 .. panel_rows() rows and 1 .. panel_columns() columns.
+// Rows of c are `stride` apart; `first` overwrites c instead of adding. The order of the additions follows
+// from rows and columns.
 void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
                   std::int64_t stride, bool first, const Ahead& next = {});
 
 // The same for panels that are padded to a number of rows that every machine has, and to panel_columns().
 inline constexpr int kPanelRows = 6;
-inline void micro_kernel(const LeftPanel& a, const RightPanel& b, std::int64_t K, float* c, std::int64_t stride, bool first) {
+inline void micro_kernel(const LeftPanel& a, const RightPanel& b, std::int64_t K, float* c,
+                         std::int64_t stride, bool first) {
   micro_kernel(a, b, kPanelRows, panel_columns(), K, c, stride, first);
 }
 

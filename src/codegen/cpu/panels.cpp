@@ -17,8 +17,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kTogether = 4;  // panels that are filled at once, so that whole cache lines are read
 
-void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t NR,
-                float* HWY_RESTRICT to) {
+void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
+                std::int64_t NR, float* HWY_RESTRICT to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = columns / NR * NR;
@@ -31,29 +31,36 @@ void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t d
   }
   if (whole == columns) return;
   for (std::int64_t i = 0; i < depth; ++i) {
-    float* const end = std::copy(from + i * row + whole, from + i * row + columns, to + whole * depth + i * NR);
+    float* const end =
+        std::copy(from + i * row + whole, from + i * row + columns, to + whole * depth + i * NR);
     std::fill_n(end, NR - (columns - whole), 0.0f);
   }
 }
 
 template <int R>
-void PackRows(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns, float* HWY_RESTRICT to) {
+void PackRows(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
+              float* HWY_RESTRICT to) {
   const std::int64_t whole = columns / R * R;
   for (std::int64_t first = 0; first < whole; first += kTogether * R) {
     const std::int64_t end = std::min(whole, first + kTogether * R);
     for (std::int64_t i = 0; i < depth; ++i)
-      for (std::int64_t c = first; c < end; c += R) std::memcpy(to + c * depth + i * R, from + i * row + c, R * sizeof(float));
+      for (std::int64_t c = first; c < end; c += R)
+        std::memcpy(to + c * depth + i * R, from + i * row + c, R * sizeof(float));
   }
   if (whole == columns) return;
-  for (std::int64_t i = 0; i < depth; ++i) std::copy(from + i * row + whole, from + i * row + columns, to + whole * depth + i * R);
+  for (std::int64_t i = 0; i < depth; ++i)
+    std::copy(from + i * row + whole, from + i * row + columns, to + whole * depth + i * R);
 }
 
-void PackLeft(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t MR, float* to) {
-  MR == kMaxPanelRows ? PackRows<kMaxPanelRows>(from, row, depth, columns, to) : PackRows<kPanelRows>(from, row, depth, columns, to);
+void PackLeft(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t MR,
+              float* to) {
+  MR == kMaxPanelRows ? PackRows<kMaxPanelRows>(from, row, depth, columns, to)
+                      : PackRows<kPanelRows>(from, row, depth, columns, to);
 }
 
 // Four columns of a panel, four values of k at a time.
-void TurnFour(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth, std::int64_t NR, float* HWY_RESTRICT to) {
+void TurnFour(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth, std::int64_t NR,
+              float* HWY_RESTRICT to) {
   std::int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;
@@ -79,8 +86,8 @@ void TurnFour(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t 
     for (std::int64_t j = 0; j < 4; ++j) to[i * NR + j] = from[j * column + i];
 }
 
-void PackTurnedPanels(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth, std::int64_t columns,
-                      std::int64_t NR, float* HWY_RESTRICT to) {
+void PackTurnedPanels(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth,
+                      std::int64_t columns, std::int64_t NR, float* HWY_RESTRICT to) {
   for (std::int64_t first = 0; first < columns; first += NR, to += NR * depth) {
     const std::int64_t n = std::min(NR, columns - first), quads = n / 4 * 4;
     const float* const in = from + first * column;
@@ -90,7 +97,8 @@ void PackTurnedPanels(const float* HWY_RESTRICT from, std::int64_t column, std::
   }
 }
 
-// A vector of columns at a time; four sums in float for a stretch of rows, which are then emptied into double.
+// A vector of columns at a time; four sums in float for a stretch of rows, which are then emptied into
+// double.
 void AddColumnSums(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                    double* HWY_RESTRICT sum) {
   constexpr std::int64_t kStretch = 64;
@@ -115,8 +123,8 @@ void AddColumnSums(const float* HWY_RESTRICT from, std::int64_t row, std::int64_
 
 // N columns at a time.
 template <int N>
-void Dots(const float* HWY_RESTRICT a, const float* HWY_RESTRICT from, std::int64_t column, std::int64_t K, float* HWY_RESTRICT c,
-          bool first) {
+void Dots(const float* HWY_RESTRICT a, const float* HWY_RESTRICT from, std::int64_t column, std::int64_t K,
+          float* HWY_RESTRICT c, bool first) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<decltype(d)> sum[N];
@@ -133,14 +141,14 @@ void Dots(const float* HWY_RESTRICT a, const float* HWY_RESTRICT from, std::int6
   }
 }
 
-void AddDots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns, float* c, bool first) {
+void AddDots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns,
+             float* c, bool first) {
   std::int64_t j = 0;
   for (; j + 8 <= columns; j += 8) Dots<8>(a, from + j * column, column, K, c + j, first);
   for (; j < columns; ++j) Dots<1>(a, from + j * column, column, K, c + j, first);
 }
 
-void AddParts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n,
-              float* to) {
+void AddParts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n, float* to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
@@ -169,20 +177,23 @@ HWY_EXPORT(AddColumnSums);
 HWY_EXPORT(AddDots);
 HWY_EXPORT(AddParts);
 
-void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t NR, float* to) {
+void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
+                 std::int64_t NR, float* to) {
   HWY_DYNAMIC_DISPATCH(PackPanels)(from, row, depth, columns, NR, to);
 }
-void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns, std::int64_t NR,
-                        float* to) {
+void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns,
+                        std::int64_t NR, float* to) {
   HWY_DYNAMIC_DISPATCH(PackTurnedPanels)(from, column, depth, columns, NR, to);
 }
 void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, float* to) {
   HWY_DYNAMIC_DISPATCH(PackLeft)(from, row, depth, columns, panel_rows(), to);
 }
-void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, double* sum) {
+void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
+                     double* sum) {
   HWY_DYNAMIC_DISPATCH(AddColumnSums)(from, row, depth, columns, sum);
 }
-void add_dots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns, float* c, bool first) {
+void add_dots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns,
+              float* c, bool first) {
   HWY_DYNAMIC_DISPATCH(AddDots)(a, from, column, K, columns, c, first);
 }
 void add_parts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n, float* to) {

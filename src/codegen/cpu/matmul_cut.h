@@ -1,0 +1,26 @@
+// How the result of a matrix product is cut into tiles: by shape alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "codegen/cpu/compiled.h"
+
+namespace tensorgrad::cpu {
+
+inline constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // at most
+
+inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
+
+struct Cut {
+  std::int64_t height = 0, width = 0;  // of a tile: whole panels
+  std::int64_t depth = 0;              // of k at a time
+  std::int64_t down = 0, across = 0;   // tiles of a batch
+  std::int64_t splits = 1, split = 0;  // parts of k, and how long each is: whole blocks of `depth`
+  std::int64_t together = 1;           // tiles of a task
+};
+
+// `widths` are the columns of each part.
+Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K, std::span<const std::int64_t> widths);
+
+}  // namespace tensorgrad::cpu
