@@ -16,6 +16,7 @@ using ir::AttentionShape;
 constexpr std::int64_t kManyTasks = 16;      // heads that keep all threads busy without being cut
 constexpr std::int64_t kTaskWork = 1 << 18;  // multiplications that are worth handing to a thread
 constexpr std::int64_t kTaskQueries = 4 * kBlockQueries;
+constexpr std::int64_t kCrowded = 512;       // floats; rows a multiple of this apart share few places in cache
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
@@ -51,7 +52,7 @@ class Heads {
   // worth its time for who reads them `times` often, sooner if rows are so far apart that they compete for places in cache.
   FloatRows read(const Memory& memory, bool units, std::int64_t times, std::int64_t b, std::int64_t h, std::int64_t first,
                  std::int64_t n, float* to) const {
-    const bool often = times > (rows_.stride() % 512 == 0 ? 1 : 8);
+    const bool often = times > (rows_.stride() % kCrowded == 0 ? 1 : 8);
     if (rows_.in_place() && !often && (!units || size_ == width_))
       return {rows_.read(memory, 0, size_, to, b, h, first), rows_.stride()};
     for (std::int64_t i = 0; i < n; ++i) {
@@ -206,8 +207,12 @@ class AttentionGradient : public Compiled {
       if (pass == 0) carver.begin();
     }
     const FloatRows k = c_.k.read(memory, true, times, b, g, first, reach, keys), v = c_.v.read(memory, false, times, b, g, first, reach, values);
-    std::fill_n(dk, reach * D, 0.0f);
-    std::fill_n(dv, reach * V, 0.0f);
+    const std::int64_t row = b * s.S + first;
+    const FloatSums to_k = sums_of(memory, s.dk(), row, g * s.D, s.D, dk), to_v = sums_of(memory, s.dv(), row, g * s.V, s.V, dv);
+    for (std::int64_t i = 0; i < reach; ++i) {
+      std::fill_n(to_k.data + i * to_k.stride, D, 0.0f);
+      std::fill_n(to_v.data + i * to_v.stride, V, 0.0f);
+    }
     for (std::int64_t h = g * heads; h < (g + 1) * heads; ++h)
       for (std::int64_t t = 0; t < s.T; t += kBlockQueries) {
         const std::int64_t n = std::min(kBlockQueries, s.T - t);
@@ -218,13 +223,13 @@ class AttentionGradient : public Compiled {
         back.gy = g_.read(memory, true, 1, b, h, t, n, gy);
         back.out = out_.read(memory, false, 1, b, h, t, n, out);
         back.lse = lse_.read(memory, t, n, lse, b, h);
-        back.dk = dk, back.dv = dv, back.dq = sums ? sums + ((b * s.H + h) * s.T + t) * D : dq;
+        back.dk = to_k, back.dv = to_v;
+        back.dq = sums ? FloatSums{sums + ((b * s.H + h) * s.T + t) * D, D} : sums_of(memory, s.dq(), b * s.T + t, h * s.D, s.D, dq);
         attention_backward(block, back);
-        if (!sums) store(memory, s.dq(), b * s.T + t, h * s.D, n, dq, D, s.D);
+        if (back.dq.data == dq) store(memory, s.dq(), b * s.T + t, h * s.D, n, dq, D, s.D);
       }
-    const std::int64_t row = b * s.S + first;
-    store(memory, s.dk(), row, g * s.D, reach, dk, D, s.D);
-    store(memory, s.dv(), row, g * s.V, reach, dv, V, s.V);
+    if (to_k.data == dk) store(memory, s.dk(), row, g * s.D, reach, dk, D, s.D);
+    if (to_v.data == dv) store(memory, s.dv(), row, g * s.V, reach, dv, V, s.V);
     store(memory, s.dk(), row + reach, g * s.D, last - first - reach, nullptr, 0, s.D);
     store(memory, s.dv(), row + reach, g * s.V, last - first - reach, nullptr, 0, s.V);
   }
@@ -240,6 +245,15 @@ class AttentionGradient : public Compiled {
         for (std::int64_t i = 0; i < n * D; ++i) sum[i] += sum[p * part + i];
       store(memory, s.dq(), head / s.H * s.T + t, head % s.H * s.D, n, sum, D, s.D);
     });
+  }
+
+  // Where to add up rows of a packed part: where they belong, unless that needs rows of whole units or makes them compete for
+  // places in cache.
+  FloatSums sums_of(const Memory& memory, const ir::PackedPart& part, std::int64_t row, std::int64_t column, std::int64_t size,
+                    float* scratch) const {
+    if (size % kRowUnit == 0 && part.row % kCrowded != 0)
+      return {memory.at(c_.place) + part.offset + row * part.row + column, part.row};
+    return {scratch, round_up(size, kRowUnit)};
   }
 
   // Rows of a packed part; zeros where `from` is null.

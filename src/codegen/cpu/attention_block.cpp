@@ -67,7 +67,8 @@ class Block {
     Turn(b.gy, a_.n, a_.V, kLanes, gy_);
     for (std::int64_t i = 0; i < kLanes; ++i) top_[i] = i < a_.n ? b.lse[i] * kLog2E : 0;
     for (std::int64_t i = 0; i < kLanes; ++i) sum_[i] = i < a_.n ? dot(b.out.data + i * b.out.stride, b.gy.data + i * b.gy.stride) : 0;
-    if (a_.keys == 0) std::fill_n(b.dq, a_.n * width_d_, 0.0f);
+    if (a_.keys == 0)
+      for (std::int64_t i = 0; i < a_.n; ++i) std::fill_n(b.dq.data + i * b.dq.stride, width_d_, 0.0f);
     for (std::int64_t key = 0; key < a_.keys; key += kBlockKeys) {
       const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
       seen_products(a_.k, a_.D, q_, key, count, scores_);
@@ -76,9 +77,9 @@ class Block {
       const auto queries = [&](std::int64_t r, std::int64_t) {  // the first one that sees the first of these keys
         return Depth{a_.causal ? std::clamp<std::int64_t>(key + r + 1 - a_.visible, 0, a_.n) : 0, a_.n};
       };
-      Product({scores_, kLanes, 1}, count, {b.gy.data, b.gy.stride}, width_v_, {b.dv + key * width_v_, width_v_}, false, queries);
-      Product({dscores_, kLanes, 1}, count, {a_.q.data, a_.q.stride}, width_d_, {b.dk + key * width_d_, width_d_}, false, queries);
-      Product({dscores_, 1, kLanes}, a_.n, {a_.k.data + key * a_.k.stride, a_.k.stride}, width_d_, {b.dq, width_d_}, key == 0,
+      Product({scores_, kLanes, 1}, count, {b.gy.data, b.gy.stride}, width_v_, {b.dv.data + key * b.dv.stride, b.dv.stride}, false, queries);
+      Product({dscores_, kLanes, 1}, count, {a_.q.data, a_.q.stride}, width_d_, {b.dk.data + key * b.dk.stride, b.dk.stride}, false, queries);
+      Product({dscores_, 1, kLanes}, a_.n, {a_.k.data + key * a_.k.stride, a_.k.stride}, width_d_, {b.dq.data, b.dq.stride}, key == 0,
               [&](std::int64_t r, std::int64_t rows) { return Depth{0, seen(r + rows - 1, key, count)}; });
     }
   }

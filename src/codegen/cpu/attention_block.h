@@ -18,6 +18,11 @@ struct FloatRows {
   std::int64_t stride;
 };
 
+struct FloatSums {
+  float* data;
+  std::int64_t stride;
+};
+
 // Some queries of a head, and the keys that they see.
 struct AttentionBlock {
   std::int64_t n;        // queries
@@ -39,8 +44,8 @@ struct AttentionBack {
   FloatRows gy;          // up to a multiple of kRowUnit floats; so are q and k of the block
   FloatRows out;         // [n, V]
   const float* lse;      // [n]
-  float *dk, *dv;        // [keys, D or V], rows up to a multiple of kRowUnit floats; added to
-  float* dq;             // [n, D], such rows
+  FloatSums dq;          // [n, D], such rows
+  FloatSums dk, dv;      // [keys, D or V], such rows; added to
 };
 
 void attention_backward(const AttentionBlock& block, const AttentionBack& back);
