@@ -36,7 +36,8 @@ struct Plain {
 
   // Results are [B, T, H, .], gradients of keys [B, S, G, .].
   void row(std::int64_t b, std::int64_t h, std::int64_t t, double scale) {
-    const std::int64_t n = visible(t), group = h / (c.H / c.G), query = (b * c.H + h) * c.T + t, result = (b * c.T + t) * c.H + h;
+    const std::int64_t n = visible(t), group = h / (c.H / c.G), query = (b * c.H + h) * c.T + t,
+                       result = (b * c.T + t) * c.H + h;
     const auto key = [&](std::int64_t s) { return (b * c.G + group) * c.S + s; };
     const auto gradient = [&](std::int64_t s) { return (b * c.S + s) * c.G + group; };
     std::vector<double> w(static_cast<std::size_t>(n)), dw(static_cast<std::size_t>(n));
@@ -66,11 +67,20 @@ struct Plain {
 };
 
 void check_here(const Case& c) {
-  SCOPED_TRACE(testing::Message() << "B " << c.B << " H " << c.H << " G " << c.G << " T " << c.T << " S " << c.S << " D " << c.D << " V "
-                                  << c.V << " causal " << c.causal << " lies " << static_cast<int>(c.lies) << " start " << c.start);
+  SCOPED_TRACE(testing::Message() << "B " << c.B << " H " << c.H << " G " << c.G << " T " << c.T << " S " << c.S
+                                  << " D " << c.D << " V " << c.V << " causal " << c.causal << " lies "
+                                  << static_cast<int>(c.lies) << " start " << c.start);
   const double scale = 0.7 / std::sqrt(static_cast<double>(c.D) + 1);
-  ir::AttentionShape s{.B = c.B, .H = c.H, .G = c.G, .T = c.T, .S = c.S, .D = c.D, .V = c.V, .causal = c.causal,
-                       .cached = c.start != -1000, .scale = scale};
+  ir::AttentionShape s{.B = c.B,
+                       .H = c.H,
+                       .G = c.G,
+                       .T = c.T,
+                       .S = c.S,
+                       .D = c.D,
+                       .V = c.V,
+                       .causal = c.causal,
+                       .cached = c.start != -1000,
+                       .scale = scale};
   Plain plain{c, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   KernelTest forward;
   plain.q = forward.add({c.B, c.H, c.T, c.D}, c.lies, -3, 3);
@@ -94,17 +104,20 @@ void check_here(const Case& c) {
   for (std::int64_t b = 0, i = 0; b < c.B; ++b)
     for (std::int64_t h = 0; h < c.H; ++h)
       for (std::int64_t t = 0; t < c.T; ++t)
-        for (std::int64_t d = 0; d < c.V; ++d) Plain::at(by_head, i++) = Plain::at(plain.out, ((b * c.T + t) * c.H + h) * c.V + d);
+        for (std::int64_t d = 0; d < c.V; ++d)
+          Plain::at(by_head, i++) = Plain::at(plain.out, ((b * c.T + t) * c.H + h) * c.V + d);
   backward.put({c.B, c.H, c.T, c.V}, c.lies, by_head);
   backward.put({c.B, c.H, c.T}, Lies::in_order, plain.lse);
   backward.put({c.B, c.H, c.T, c.V}, c.lies, plain.g);
   if (s.cached) backward.put_int(c.start);
   const std::vector<float> got = backward.run(s.gradient_elements());
-  const auto compare = [&](const char* name, ir::PackedPart part, std::int64_t rows, std::int64_t size, const std::vector<double>& wanted) {
+  const auto compare = [&](const char* name, ir::PackedPart part, std::int64_t rows, std::int64_t size,
+                           const std::vector<double>& wanted) {
     std::vector<float> part_of(wanted.size());
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t i = 0; i < size; ++i)
-        part_of[static_cast<std::size_t>(r * size + i)] = got[static_cast<std::size_t>(part.offset + r * part.row + i)];
+        part_of[static_cast<std::size_t>(r * size + i)] =
+            got[static_cast<std::size_t>(part.offset + r * part.row + i)];
     EXPECT_LT(worst(part_of.data(), wanted), 5e-6) << name;
   };
   compare("dq", s.dq(), c.B * c.T, c.H * c.D, plain.dq);
@@ -186,7 +199,8 @@ void check_bad_key(double bad, std::int64_t where) {
     const float x = out[static_cast<std::size_t>(t * D)];
     const auto n = static_cast<double>(t + 1), total = n * (n - 1) / 2;
     if (t < where) EXPECT_NEAR(static_cast<double>(x), total / n, 1e-5 * n) << t << " before " << where;
-    else if (bad < 0 && t > 0) EXPECT_NEAR(static_cast<double>(x), (total - static_cast<double>(where)) / (n - 1), 1e-5 * n) << t;
+    else if (bad < 0 && t > 0)
+      EXPECT_NEAR(static_cast<double>(x), (total - static_cast<double>(where)) / (n - 1), 1e-5 * n) << t;
     else EXPECT_TRUE(std::isnan(x)) << t << " sees " << where << " of " << bad;
   }
 }

@@ -1,5 +1,5 @@
-// The selective scan and its gradient on the CPU against plain loops in double, for the sizes at which blocks of channels
-// and of states begin and end.
+// The selective scan and its gradient on the CPU against plain loops in double, for the sizes at which blocks of
+// channels and of states begin and end.
 #include "tests/cpu/each_target.h"
 #include "tests/cpu/sequence_kernel.h"
 
@@ -52,7 +52,8 @@ struct Plain {
     }
     double later = 0;
     for (std::int64_t t = c.L - 1; t >= 0; --t) {
-      const double a = std::exp(dl(t) * A), G = at(C, narrow(t)) * at(g, wide(t)) + later, Bu = at(B, narrow(t)) * at(u, wide(t));
+      const double a = std::exp(dl(t) * A), G = at(C, narrow(t)) * at(g, wide(t)) + later,
+                   Bu = at(B, narrow(t)) * at(u, wide(t));
       at(dC, narrow(t)) += at(g, wide(t)) * at(h, t + 1);
       at(dB, narrow(t)) += G * weight(t) * at(u, wide(t));
       at(du, wide(t)) += G * weight(t) * at(B, narrow(t));
@@ -64,8 +65,8 @@ struct Plain {
 };
 
 void check_here(const Case& c) {
-  SCOPED_TRACE(testing::Message() << "B " << c.B << " L " << c.L << " E " << c.E << " N " << c.N << " chunk " << c.chunk << " zoh " << c.zoh
-                                  << " lies " << static_cast<int>(c.lies));
+  SCOPED_TRACE(testing::Message() << "B " << c.B << " L " << c.L << " E " << c.E << " N " << c.N << " chunk "
+                                  << c.chunk << " zoh " << c.zoh << " lies " << static_cast<int>(c.lies));
   const ir::SelectiveScanShape s{.B = c.B, .L = c.L, .E = c.E, .N = c.N, .chunk = c.chunk, .zoh = c.zoh};
   const Shape wide{c.B, c.L, c.E}, narrow{c.B, c.L, c.N};
   Plain plain{c, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
@@ -138,7 +139,8 @@ void check_far_out(double delta, double A_log) {
   for (int i = 0; i < 2; ++i) test.put({1, L, N}, Lies::in_order, std::vector<double>(L * N, 1.0));
   test.put({E}, Lies::in_order, std::vector<double>(E, 0.0));
   const std::vector<float> y = test.run(s.result_elements());
-  const double dl = std::log1p(std::exp(-std::abs(delta))) + std::max(delta, 0.0), a = std::exp(-dl * std::exp(A_log));
+  const double dl = std::log1p(std::exp(-std::abs(delta))) + std::max(delta, 0.0),
+               a = std::exp(-dl * std::exp(A_log));
   double h = 0;
   for (std::int64_t t = 0; t < L; ++t) {
     h = a * h + dl;

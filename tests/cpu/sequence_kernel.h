@@ -1,5 +1,5 @@
-// One kernel of the CPU by itself: operands in memory with gaps that hold NaN, several ways to run its tasks, and what it
-// left behind.
+// One kernel of the CPU by itself: operands in memory with gaps that hold NaN, several ways to run its tasks, and
+// what it left behind.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -99,8 +99,10 @@ class KernelTest {
       spaces.space[static_cast<std::size_t>(ir::Space::arena)] = memory.data();
       Threads executor(threads);
       compiled->run(spaces, executor);
-      EXPECT_EQ(std::memcmp(memory.data(), kept.data(), (before + 3) * sizeof(float)), 0) << "written before the result";
-      EXPECT_EQ(std::memcmp(memory.data() + before + 3 + size, kept.data() + before + 3 + size, 29 * sizeof(float)), 0)
+      EXPECT_EQ(std::memcmp(memory.data(), kept.data(), (before + 3) * sizeof(float)), 0)
+          << "written before the result";
+      EXPECT_EQ(std::memcmp(memory.data() + before + 3 + size, kept.data() + before + 3 + size, 29 * sizeof(float)),
+                0)
           << "written behind the result";
       const std::vector<float> out(memory.begin() + static_cast<std::ptrdiff_t>(before + 3),
                                    memory.begin() + static_cast<std::ptrdiff_t>(before + 3 + size));

@@ -1,6 +1,6 @@
-// Kernels of kind `attention` and `attention_gradient`. Queries are taken some at a time (attention_block.h): the scores of
-// a block of queries and a block of keys stay in cache and never reach memory. Here operands are found or copied, and work
-// is cut into tasks.
+// Kernels of kind `attention` and `attention_gradient`. Queries are taken some at a time (attention_block.h): the
+// scores of a block of queries and a block of keys stay in cache and never reach memory. Here operands are found or
+// copied, and work is cut into tasks.
 #include <algorithm>
 
 #include "codegen/cpu/attention_block.h"
@@ -16,11 +16,14 @@ using ir::AttentionShape;
 constexpr std::int64_t kManyTasks = 16;      // heads that keep all threads busy without being cut
 constexpr std::int64_t kTaskWork = 1 << 18;  // multiplications that are worth handing to a thread
 constexpr std::int64_t kTaskQueries = 4 * kBlockQueries;
+constexpr std::int64_t kCrowded = 512;  // floats; rows a multiple of this apart share few places in cache
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
 // Units of `work` multiplications that make a task.
-std::int64_t together(std::int64_t work) { return std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(1, work)); }
+std::int64_t together(std::int64_t work) {
+  return std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(1, work));
+}
 
 // Pieces of one stretch of scratch memory. Asked for sizes first, it counts; then it hands them out.
 class Carver {
@@ -47,11 +50,12 @@ class Heads {
 
   std::int64_t width() const { return width_; }  // of a copied row: zeros behind the end
 
-  // Positions first .. first + n - 1 of a head: where they lie, or copied to `to`; rows of whole units if `units`. A copy is
-  // worth its time for who reads them `times` often, sooner if rows are so far apart that they compete for places in cache.
-  FloatRows read(const Memory& memory, bool units, std::int64_t times, std::int64_t b, std::int64_t h, std::int64_t first,
-                 std::int64_t n, float* to) const {
-    const bool often = times > (rows_.stride() % 512 == 0 ? 1 : 8);
+  // Positions first .. first + n - 1 of a head: where they lie, or copied to `to`; rows of whole units if `units`. A
+  // copy is worth its time for who reads them `times` often, sooner if rows are so far apart that they compete for
+  // places in cache.
+  FloatRows read(const Memory& memory, bool units, std::int64_t times, std::int64_t b, std::int64_t h,
+                 std::int64_t first, std::int64_t n, float* to) const {
+    const bool often = times > (rows_.stride() % kCrowded == 0 ? 1 : 8);
     if (rows_.in_place() && !often && (!units || size_ == width_))
       return {rows_.read(memory, 0, size_, to, b, h, first), rows_.stride()};
     for (std::int64_t i = 0; i < n; ++i) {
@@ -96,7 +100,8 @@ struct Common {
   }
 
   // Queries t .. t + n - 1 and the keys of begin .. end - 1 that they see.
-  AttentionBlock block(std::int64_t start_at, std::int64_t t, std::int64_t n, std::int64_t begin, std::int64_t end) const {
+  AttentionBlock block(std::int64_t start_at, std::int64_t t, std::int64_t n, std::int64_t begin,
+                       std::int64_t end) const {
     AttentionBlock out{};
     out.n = n, out.D = s.D, out.V = s.V;
     out.keys = std::clamp<std::int64_t>(visible(start_at, t + n - 1) - begin, 0, end - begin);
@@ -114,7 +119,8 @@ class Attention : public Compiled {
   void run(const Memory& memory, Executor& executor) const override {
     const AttentionShape& s = c_.s;
     if (s.B * s.H * s.T == 0) return;
-    const std::int64_t rows = s.B * s.H >= kManyTasks ? s.T : std::min(s.T, kTaskQueries), blocks = ceil_div(s.T, rows);
+    const std::int64_t rows = s.B * s.H >= kManyTasks ? s.T : std::min(s.T, kTaskQueries),
+                       blocks = ceil_div(s.T, rows);
     const std::int64_t units = s.B * s.H * blocks, some = together(rows * s.S * (s.D + s.V));
     const std::int64_t start = c_.first_position(memory);
     executor.run(ceil_div(units, some), [&](std::int64_t task) {
@@ -153,8 +159,8 @@ class Attention : public Compiled {
   Common c_;
 };
 
-// All heads that share keys are one unit of work: their gradients of k and v are added in order. Where there are few of
-// those, each takes a part of the keys; what a part gives to dq is kept, and added in order behind them.
+// All heads that share keys are one unit of work: their gradients of k and v are added in order. Where there are few
+// of those, each takes a part of the keys; what a part gives to dq is kept, and added in order behind them.
 class AttentionGradient : public Compiled {
  public:
   explicit AttentionGradient(const ir::Kernel& kernel)
@@ -162,7 +168,9 @@ class AttentionGradient : public Compiled {
     const AttentionShape& s = c_.s;
     const std::int64_t groups = std::max<std::int64_t>(1, s.B * s.G);
     const std::int64_t parts = std::min(ceil_div(s.S, kTaskQueries), ceil_div(kManyTasks, groups));
-    keys_ = std::max(kBlockKeys, groups >= kManyTasks ? s.S : round_up(ceil_div(s.S, std::max<std::int64_t>(1, parts)), kBlockKeys));
+    keys_ =
+        std::max(kBlockKeys,
+                 groups >= kManyTasks ? s.S : round_up(ceil_div(s.S, std::max<std::int64_t>(1, parts)), kBlockKeys));
     parts_ = std::max<std::int64_t>(1, ceil_div(s.S, keys_));
   }
 
@@ -182,14 +190,16 @@ class AttentionGradient : public Compiled {
  private:
   static constexpr int kParts = 1;  // scratch of the thread that runs the kernel
 
-  // Keys first .. first + keys_ - 1 of one group. dq goes to memory, or to `sums` [B, H, T, D] if there are other parts.
+  // Keys first .. first + keys_ - 1 of one group. dq goes to memory, or to `sums` [B, H, T, D] if there are other
+  // parts.
   void group(const Memory& memory, std::int64_t group, std::int64_t first, std::int64_t start, float* sums) const {
     const AttentionShape& s = c_.s;
     const std::int64_t b = group / s.G, g = group % s.G, heads = s.H / s.G, D = c_.k.width(), V = c_.v.width();
     const std::int64_t last = std::min(s.S, first + keys_);
     const std::int64_t reach = s.T > 0 ? std::clamp(c_.visible(start, s.T - 1), first, last) - first : 0;
     const std::int64_t times = heads * ceil_div(s.T, kBlockQueries);
-    float *keys = nullptr, *values = nullptr, *dk = nullptr, *dv = nullptr, *q = nullptr, *gy = nullptr, *out = nullptr, *dq = nullptr;
+    float *keys = nullptr, *values = nullptr, *dk = nullptr, *dv = nullptr, *q = nullptr, *gy = nullptr,
+          *out = nullptr, *dq = nullptr;
     float *lse = nullptr, *work = nullptr;
     Carver carver;
     for (int pass = 0; pass < 2; ++pass) {
@@ -205,9 +215,15 @@ class AttentionGradient : public Compiled {
       work = carver.take(attention_work(s.D, s.V));
       if (pass == 0) carver.begin();
     }
-    const FloatRows k = c_.k.read(memory, true, times, b, g, first, reach, keys), v = c_.v.read(memory, false, times, b, g, first, reach, values);
-    std::fill_n(dk, reach * D, 0.0f);
-    std::fill_n(dv, reach * V, 0.0f);
+    const FloatRows k = c_.k.read(memory, true, times, b, g, first, reach, keys),
+                    v = c_.v.read(memory, false, times, b, g, first, reach, values);
+    const std::int64_t row = b * s.S + first;
+    const FloatSums to_k = sums_of(memory, s.dk(), row, g * s.D, s.D, dk),
+                    to_v = sums_of(memory, s.dv(), row, g * s.V, s.V, dv);
+    for (std::int64_t i = 0; i < reach; ++i) {
+      std::fill_n(to_k.data + i * to_k.stride, D, 0.0f);
+      std::fill_n(to_v.data + i * to_v.stride, V, 0.0f);
+    }
     for (std::int64_t h = g * heads; h < (g + 1) * heads; ++h)
       for (std::int64_t t = 0; t < s.T; t += kBlockQueries) {
         const std::int64_t n = std::min(kBlockQueries, s.T - t);
@@ -218,13 +234,14 @@ class AttentionGradient : public Compiled {
         back.gy = g_.read(memory, true, 1, b, h, t, n, gy);
         back.out = out_.read(memory, false, 1, b, h, t, n, out);
         back.lse = lse_.read(memory, t, n, lse, b, h);
-        back.dk = dk, back.dv = dv, back.dq = sums ? sums + ((b * s.H + h) * s.T + t) * D : dq;
+        back.dk = to_k, back.dv = to_v;
+        back.dq = sums ? FloatSums{sums + ((b * s.H + h) * s.T + t) * D, D}
+                       : sums_of(memory, s.dq(), b * s.T + t, h * s.D, s.D, dq);
         attention_backward(block, back);
-        if (!sums) store(memory, s.dq(), b * s.T + t, h * s.D, n, dq, D, s.D);
+        if (back.dq.data == dq) store(memory, s.dq(), b * s.T + t, h * s.D, n, dq, D, s.D);
       }
-    const std::int64_t row = b * s.S + first;
-    store(memory, s.dk(), row, g * s.D, reach, dk, D, s.D);
-    store(memory, s.dv(), row, g * s.V, reach, dv, V, s.V);
+    if (to_k.data == dk) store(memory, s.dk(), row, g * s.D, reach, dk, D, s.D);
+    if (to_v.data == dv) store(memory, s.dv(), row, g * s.V, reach, dv, V, s.V);
     store(memory, s.dk(), row + reach, g * s.D, last - first - reach, nullptr, 0, s.D);
     store(memory, s.dv(), row + reach, g * s.V, last - first - reach, nullptr, 0, s.V);
   }
@@ -242,9 +259,18 @@ class AttentionGradient : public Compiled {
     });
   }
 
+  // Where to add up rows of a packed part: where they belong, unless that needs rows of whole units or makes them
+  // compete for places in cache.
+  FloatSums sums_of(const Memory& memory, const ir::PackedPart& part, std::int64_t row, std::int64_t column,
+                    std::int64_t size, float* scratch) const {
+    if (size % kRowUnit == 0 && part.row % kCrowded != 0)
+      return {memory.at(c_.place) + part.offset + row * part.row + column, part.row};
+    return {scratch, round_up(size, kRowUnit)};
+  }
+
   // Rows of a packed part; zeros where `from` is null.
-  void store(const Memory& memory, const ir::PackedPart& part, std::int64_t row, std::int64_t column, std::int64_t n, const float* from,
-             std::int64_t stride, std::int64_t size) const {
+  void store(const Memory& memory, const ir::PackedPart& part, std::int64_t row, std::int64_t column, std::int64_t n,
+             const float* from, std::int64_t stride, std::int64_t size) const {
     float* to = memory.at(c_.place) + part.offset + row * part.row + column;
     for (std::int64_t i = 0; i < n; ++i, to += part.row) {
       if (from) std::copy_n(from + i * stride, size, to);
@@ -261,6 +287,8 @@ class AttentionGradient : public Compiled {
 }  // namespace
 
 std::unique_ptr<Compiled> compile_attention(const ir::Kernel& kernel) { return std::make_unique<Attention>(kernel); }
-std::unique_ptr<Compiled> compile_attention_gradient(const ir::Kernel& kernel) { return std::make_unique<AttentionGradient>(kernel); }
+std::unique_ptr<Compiled> compile_attention_gradient(const ir::Kernel& kernel) {
+  return std::make_unique<AttentionGradient>(kernel);
+}
 
 }  // namespace tensorgrad::cpu

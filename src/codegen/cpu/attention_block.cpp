@@ -32,10 +32,11 @@ void Turn(const FloatRows& rows, std::int64_t n, std::int64_t size, std::int64_t
 template <std::int64_t kLanes>
 class Block {
  public:
-  using Tag = hn::CappedTag<float, kLanes < 16 ? kLanes : 16>;
+  using Tag = hn::CappedTag < float, kLanes<16 ? kLanes : 16>;
   using V = hn::Vec<Tag>;
 
-  explicit Block(const AttentionBlock& a) : a_(a), width_v_(RowFloats(a.V)), width_d_(RowFloats(a.D)), scale_(a.scale * kLog2E) {
+  explicit Block(const AttentionBlock& a)
+      : a_(a), width_v_(RowFloats(a.V)), width_d_(RowFloats(a.D)), scale_(a.scale * kLog2E) {
     float* at = a.work;
     const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
     scores_ = take(kBlockKeys * kLanes);
@@ -57,8 +58,10 @@ class Block {
       const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
       seen_products(a_.k, a_.D, q_, key, count, scores_);
       for (std::int64_t v = 0; v < kLanes; v += kStep()) weigh(key, count, v);
-      Product({scores_, 1, kLanes}, a_.n, {a_.v.data + key * a_.v.stride, a_.v.stride}, width_v_, {o_, width_v_}, key == 0,
-              [&](std::int64_t r, std::int64_t rows) { return Depth{0, seen(r + rows - 1, key, count)}; });
+      Product({scores_, 1, kLanes}, a_.n, {a_.v.data + key * a_.v.stride, a_.v.stride}, width_v_, {o_, width_v_},
+              key == 0, [&](std::int64_t r, std::int64_t rows) {
+                return Depth{0, seen(r + rows - 1, key, count)};
+              });
     }
     finish(out, out_stride, lse);
   }
@@ -66,8 +69,10 @@ class Block {
   void backward(const AttentionBack& b) {
     Turn(b.gy, a_.n, a_.V, kLanes, gy_);
     for (std::int64_t i = 0; i < kLanes; ++i) top_[i] = i < a_.n ? b.lse[i] * kLog2E : 0;
-    for (std::int64_t i = 0; i < kLanes; ++i) sum_[i] = i < a_.n ? dot(b.out.data + i * b.out.stride, b.gy.data + i * b.gy.stride) : 0;
-    if (a_.keys == 0) std::fill_n(b.dq, a_.n * width_d_, 0.0f);
+    for (std::int64_t i = 0; i < kLanes; ++i)
+      sum_[i] = i < a_.n ? dot(b.out.data + i * b.out.stride, b.gy.data + i * b.gy.stride) : 0;
+    if (a_.keys == 0)
+      for (std::int64_t i = 0; i < a_.n; ++i) std::fill_n(b.dq.data + i * b.dq.stride, width_d_, 0.0f);
     for (std::int64_t key = 0; key < a_.keys; key += kBlockKeys) {
       const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
       seen_products(a_.k, a_.D, q_, key, count, scores_);
@@ -76,10 +81,14 @@ class Block {
       const auto queries = [&](std::int64_t r, std::int64_t) {  // the first one that sees the first of these keys
         return Depth{a_.causal ? std::clamp<std::int64_t>(key + r + 1 - a_.visible, 0, a_.n) : 0, a_.n};
       };
-      Product({scores_, kLanes, 1}, count, {b.gy.data, b.gy.stride}, width_v_, {b.dv + key * width_v_, width_v_}, false, queries);
-      Product({dscores_, kLanes, 1}, count, {a_.q.data, a_.q.stride}, width_d_, {b.dk + key * width_d_, width_d_}, false, queries);
-      Product({dscores_, 1, kLanes}, a_.n, {a_.k.data + key * a_.k.stride, a_.k.stride}, width_d_, {b.dq, width_d_}, key == 0,
-              [&](std::int64_t r, std::int64_t rows) { return Depth{0, seen(r + rows - 1, key, count)}; });
+      Product({scores_, kLanes, 1}, count, {b.gy.data, b.gy.stride}, width_v_,
+              {b.dv.data + key * b.dv.stride, b.dv.stride}, false, queries);
+      Product({dscores_, kLanes, 1}, count, {a_.q.data, a_.q.stride}, width_d_,
+              {b.dk.data + key * b.dk.stride, b.dk.stride}, false, queries);
+      Product({dscores_, 1, kLanes}, a_.n, {a_.k.data + key * a_.k.stride, a_.k.stride}, width_d_,
+              {b.dq.data, b.dq.stride}, key == 0, [&](std::int64_t r, std::int64_t rows) {
+                return Depth{0, seen(r + rows - 1, key, count)};
+              });
     }
   }
 
@@ -97,27 +106,29 @@ class Block {
     return hn::Gt(hn::Iota(d_, static_cast<float>(a_.visible + v - key)), hn::Zero(d_));
   }
 
-  // Rows that the queries of a vector from v on have to do with; those behind are seen by none of them, nor by others of
-  // their tile in a product. Rounded up to tiles of rows.
+  // Rows that the queries of a vector from v on have to do with; those behind are seen by none of them, nor by others
+  // of their tile in a product. Rounded up to tiles of rows.
   std::int64_t rows_of(std::int64_t v, std::int64_t lanes, std::int64_t key, std::int64_t count) const {
     const std::int64_t last = (v + lanes - 1) | (kTileRows - 1);
     return std::min(count, (seen(last, key, count) + kTileRows - 1) / kTileRows * kTileRows);
   }
 
-  // Products of keys (or values) and queries (or gradients) [keys, queries], where the first or the second half of the
-  // queries sees a key.
-  void seen_products(const FloatRows& rows, std::int64_t size, const float* turned, std::int64_t key, std::int64_t count, float* to) {
+  // Products of keys (or values) and queries (or gradients) [keys, queries], where the first or the second half of
+  // the queries sees a key.
+  void seen_products(const FloatRows& rows, std::int64_t size, const float* turned, std::int64_t key,
+                     std::int64_t count, float* to) {
     constexpr std::int64_t kHalf = kLanes / 2;
     const std::int64_t both = kLanes < kBlockQueries ? count : rows_of(0, kHalf, key, count);
     const auto depth = [size](std::int64_t, std::int64_t) { return Depth{0, size}; };
-    Product({rows.data + key * rows.stride, rows.stride, 1}, both, {turned, kLanes}, kLanes, {to, kLanes}, true, depth);
+    Product({rows.data + key * rows.stride, rows.stride, 1}, both, {turned, kLanes}, kLanes, {to, kLanes}, true,
+            depth);
     if (both == count) return;
     Product({rows.data + (key + both) * rows.stride, rows.stride, 1}, count - both, {turned + kHalf, kLanes}, kHalf,
             {to + both * kLanes + kHalf, kLanes}, true, depth);
   }
 
-  // From scores to weights, for the queries of one vector; what was summed up before is made smaller where a score is larger than all
-  // of that.
+  // From scores to weights, for the queries of one vector; what was summed up before is made smaller where a score is
+  // larger than all of that.
   void weigh(std::int64_t key, std::int64_t all, std::int64_t v) {
     const std::int64_t count = rows_of(v, kStep(), key, all), clear = std::min(count, full(key, all));
     const V scale = hn::Set(d_, scale_);

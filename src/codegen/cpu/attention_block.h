@@ -1,5 +1,5 @@
-// The innermost loops of attention, compiled for every SIMD target and chosen at run time. Lanes are queries: scores are
-// kept turned around, [keys, queries], so that maxima and sums run down columns and nothing crosses lanes.
+// The innermost loops of attention, compiled for every SIMD target and chosen at run time. Lanes are queries: scores
+// are kept turned around, [keys, queries], so that maxima and sums run down columns and nothing crosses lanes.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,11 @@ struct FloatRows {
   std::int64_t stride;
 };
 
+struct FloatSums {
+  float* data;
+  std::int64_t stride;
+};
+
 // Some queries of a head, and the keys that they see.
 struct AttentionBlock {
   std::int64_t n;        // queries
@@ -26,8 +31,8 @@ struct AttentionBlock {
   bool causal;           // query i sees the first `visible` + i keys; otherwise all do
   std::int64_t visible;  // at least -kBlockQueries
   float scale;
-  FloatRows q, k, v;     // v: up to a multiple of kRowUnit floats
-  float* work;           // attention_work(D, V) floats
+  FloatRows q, k, v;  // v: up to a multiple of kRowUnit floats
+  float* work;        // attention_work(D, V) floats
 };
 
 std::int64_t attention_work(std::int64_t D, std::int64_t V);
@@ -36,11 +41,11 @@ std::int64_t attention_work(std::int64_t D, std::int64_t V);
 void attention_forward(const AttentionBlock& block, float* out, std::int64_t out_stride, float* lse);
 
 struct AttentionBack {
-  FloatRows gy;          // up to a multiple of kRowUnit floats; so are q and k of the block
-  FloatRows out;         // [n, V]
-  const float* lse;      // [n]
-  float *dk, *dv;        // [keys, D or V], rows up to a multiple of kRowUnit floats; added to
-  float* dq;             // [n, D], such rows
+  FloatRows gy;      // up to a multiple of kRowUnit floats; so are q and k of the block
+  FloatRows out;     // [n, V]
+  const float* lse;  // [n]
+  FloatSums dq;      // [n, D], such rows
+  FloatSums dk, dv;  // [keys, D or V], such rows; added to
 };
 
 void attention_backward(const AttentionBlock& block, const AttentionBack& back);

@@ -1,5 +1,5 @@
-// OperandRows: rows of an operand along its last axis. Where they lie in one piece they are read in place, without the
-// divisions that a Reader needs to find its way.
+// OperandRows: rows of an operand along its last axis. Where they lie in one piece they are read in place, without
+// the divisions that a Reader needs to find its way.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ class OperandRows {
 
   // Elements first .. first + n - 1 of the row at these positions: where they are, or in `out`.
   template <class... Position>
-  const float* read(const Memory& memory, std::int64_t first, std::int64_t n, float* out, Position... position) const {
+  const float* read(const Memory& memory, std::int64_t first, std::int64_t n, float* out,
+                    Position... position) const {
     const std::int64_t at[] = {position...};
     if (in_place_) {
       std::int64_t address = offset_ + first;

@@ -188,8 +188,7 @@ class SelectiveScanGradient : public Scan {
       read_channels(memory, kG, at, first, T, operands.line, dy);
       if (c > 0)
         read_states(memory, kStates, ((at.b * s_.kept() + c - 1) * s_.E + at.first) * s_.N, at, operands.line, h);
-      else
-        std::fill_n(h, s_.N * K, 0.0f);
+      else std::fill_n(h, s_.N * K, 0.0f);
       scan_backward(steps, {dy, slope, h, later, dA, du, ddelta, dB + first * s_.N, dC + first * s_.N, work});
       write_channels(du, at, first, T, out);
       write_channels(ddelta, at, first, T, out + s_.ddelta());

@@ -16,7 +16,8 @@ using Tag = hn::CappedTag<float, 16>;
 using V = hn::Vec<Tag>;
 constexpr std::int64_t K = kScanChannels;
 
-// log(1 + x) for 0 <= x <= 1: with z = x / (2 + x) it is 2 atanh(z), whose series ends soon for z <= 1/3 (1.4e-8 is left).
+// log(1 + x) for 0 <= x <= 1: with z = x / (2 + x) it is 2 atanh(z), whose series ends soon for z <= 1/3 (1.4e-8 is
+// left).
 HWY_INLINE V LogOfOnePlus(Tag d, V x) {
   const V z = hn::Div(x, hn::Add(x, hn::Set(d, 2.0f))), w = hn::Mul(z, z);
   V p = hn::MulAdd(w, hn::Set(d, 2.0f / 13), hn::Set(d, 2.0f / 11));
@@ -43,7 +44,8 @@ void Softplus(const float* delta, std::int64_t count, float* dl, float* derivati
 
 void Decay(const float* A_log, std::int64_t count, float* A) {
   const Tag d;
-  const V least = hn::Set(d, -1e-30f), most = hn::Set(d, 100.0f);  // Exp is wrong from 176 on; this is infinity already
+  const V least = hn::Set(d, -1e-30f),
+          most = hn::Set(d, 100.0f);  // Exp is wrong from 176 on; this is infinity already
   for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
     const V x = hn::Load(d, A_log + i);
     const V value = hn::IfThenElse(hn::IsNaN(x), x, hn::Neg(hn::Exp(d, hn::Min(x, most))));
@@ -63,7 +65,8 @@ HWY_INLINE V Kept(Tag d, V dl, V rate) {
 
 // States n .. n + kCount - 1 of the channels of one vector, starting at v. `in` is dl u; zoh: u.
 template <bool kZoh, int kCount>
-HWY_INLINE void ForwardStates(const ScanSteps& s, std::int64_t n, std::int64_t v, float* HWY_RESTRICT states, float* HWY_RESTRICT y) {
+HWY_INLINE void ForwardStates(const ScanSteps& s, std::int64_t n, std::int64_t v, float* HWY_RESTRICT states,
+                              float* HWY_RESTRICT y) {
   const Tag d;
   V h[kCount], rate[kCount], inverse[kCount];
   for (int j = 0; j < kCount; ++j) {
@@ -112,7 +115,8 @@ struct Work {
 
 // For some states of a vector of channels: forward over the steps, keeping h and a, and back.
 template <bool kZoh, int kCount>
-HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const Work& w, std::int64_t n, std::int64_t v) {
+HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const Work& w, std::int64_t n,
+                               std::int64_t v) {
   const Tag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), group = kCount * lanes;
   const V one = hn::Set(d, 1.0f);
@@ -128,7 +132,8 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
     for (int j = 0; j < kCount; ++j) rate[j] = hn::Mul(A[j], hn::Set(d, kLog2E));
     const float* B = s.B + n;
     for (std::int64_t t = 0; t < s.T; ++t, B += s.N) {
-      const V dl = hn::Load(d, s.dl + t * K + v), in = hn::Load(d, w.in + t * K + v), dy = hn::Load(d, g.dy + t * K + v);
+      const V dl = hn::Load(d, s.dl + t * K + v), in = hn::Load(d, w.in + t * K + v),
+              dy = hn::Load(d, g.dy + t * K + v);
       float *const h_to = w.h + (t + 1) * group, *const kept_to = w.kept + t * group, *const dC = w.dC + t * group;
       for (int j = 0; j < kCount; ++j) {
         const V kept = Kept<kZoh>(d, dl, rate[j]), Bu = hn::Mul(in, hn::Set(d, B[j]));
@@ -153,7 +158,8 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
     float* const dB = w.dB + t * group;
     V to_u = hn::Load(d, w.to_u + row), to_dl = hn::Load(d, w.to_dl + row);
     for (int j = 0; j < kCount; ++j) {
-      const V B = hn::Set(d, B_row[j]), kept = hn::Load(d, kept_from + j * lanes), before = hn::Load(d, h_from + j * lanes);
+      const V B = hn::Set(d, B_row[j]), kept = hn::Load(d, kept_from + j * lanes),
+              before = hn::Load(d, h_from + j * lanes);
       const V G = hn::MulAdd(hn::Set(d, C_row[j]), dy, later[j]);
       V from_B = hn::Mul(G, in);
       if constexpr (kZoh) {

@@ -62,7 +62,8 @@ HWY_INLINE void SumLanes(D d, const float* from, float* to) {
   int j = 0;
 #if HWY_TARGET != HWY_SCALAR
   for (; j + 4 <= kCount; j += 4, from += 4 * lanes) {
-    const auto four = SumFour(d, hn::Load(d, from), hn::Load(d, from + lanes), hn::Load(d, from + 2 * lanes), hn::Load(d, from + 3 * lanes));
+    const auto four = SumFour(d, hn::Load(d, from), hn::Load(d, from + lanes), hn::Load(d, from + 2 * lanes),
+                              hn::Load(d, from + 3 * lanes));
     hn::StoreU(SumOfBlocks(d, four), hn::FixedTag<float, 4>(), to + j);
   }
 #endif
@@ -70,8 +71,8 @@ HWY_INLINE void SumLanes(D d, const float* from, float* to) {
 }
 
 // to[c][r] = from[r][c]; rows lie from_stride and to_stride apart.
-HWY_INLINE void Transpose(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to,
-                          std::int64_t to_stride) {
+HWY_INLINE void Transpose(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+                          float* to, std::int64_t to_stride) {
   const std::int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
   for (std::int64_t c = 0; c < whole_columns; c += 4)
     for (std::int64_t r = 0; r < whole_rows; r += 4)
