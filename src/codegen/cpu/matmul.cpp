@@ -40,9 +40,11 @@ struct Part {
   std::int64_t N;
   Operand b;
   std::vector<ir::Reg> kept;
+  std::int64_t line = 1;  // of the epilogue: whole rows, or any run of elements
   BlockProgram epilogue;
   bool plain;  // the product itself is the result
   std::vector<ir::Store> stores;
+  std::vector<bool> stored;  // by the epilogue itself
   ir::Store column_sums;
   bool sums_columns;
   bool dots = false;  // a row times columns that lie each side by side
@@ -91,6 +93,15 @@ class Matmul : public Compiled {
     const Cut cut = cut_matmul(batches_, M_, K_, widths);
     height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down, across_ = cut.across;
     splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      // What all rows share, a bias for instance, is read once where tiles are as wide as rows.
+      Part& part = parts_[i];
+      if (part.N == kernel.parts[i].N && part.N > 1 && part.N <= std::min<std::int64_t>(width_, kBlock)) {
+        part.line = part.N;
+        part.epilogue = BlockProgram(kernel.loads, kernel.parts[i].epilogue, part.kept, part.line);
+      }
+      part.stored = part.epilogue.store_at(part.stores, batches_ * M_ * part.N);
+    }
     for (Part& part : parts_) {
       part.dots = M_ == 1 && part.b.is_turned_right() && !part.sums_columns;
       const bool ready =
@@ -286,23 +297,29 @@ class Matmul : public Compiled {
   void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows, const float* c,
               std::int64_t stride) const {
     const Part& part = *s.part;
-    const bool joined = s.columns == part.N && stride == s.columns;
-    const std::int64_t lines = joined ? 1 : rows, length = joined ? rows * s.columns : s.columns;
-    for (std::int64_t r = 0; r < lines; ++r)
-      for (std::int64_t i = 0; i < length; i += kBlock) {
-        const std::int64_t begin = (s.batch * M_ + row + r) * part.N + s.column + i,
-                           n = std::min<std::int64_t>(kBlock, length - i);
-        const float* const from = c + r * stride + i;
-        if (part.plain) {
-          for (const ir::Store& store : part.stores)
-            if (float* const to = memory.at(store.place) + begin; to != from) std::copy_n(from, n, to);
-          continue;
+    if (part.plain) {
+      for (const ir::Store& store : part.stores)
+        for (std::int64_t r = 0; r < rows; ++r) {
+          float* const to = memory.at(store.place) + (s.batch * M_ + row + r) * part.N + s.column;
+          if (to != c + r * stride) std::copy_n(c + r * stride, s.columns, to);
         }
-        const float* const* values = part.epilogue.run(memory, {begin, static_cast<int>(n), 0, 0},
-                                                       scratch_floats(part.epilogue.scratch()),
-                                                       BlockProgram::Part::all, {.accumulator = from});
-        for (const ir::Store& store : part.stores)
-          std::copy_n(values[static_cast<std::size_t>(store.value)], n, memory.at(store.place) + begin);
+      return;
+    }
+    float* const scratch = scratch_floats(part.epilogue.scratch());
+    if (part.line > 1) part.epilogue.prepare(memory, scratch);
+    const bool joined = s.columns == part.N && stride == s.columns;
+    const std::int64_t runs = joined ? 1 : rows, length = joined ? rows * s.columns : s.columns;
+    const std::int64_t most = kBlock / part.line * part.line;
+    for (std::int64_t r = 0; r < runs; ++r)
+      for (std::int64_t i = 0; i < length; i += most) {
+        const std::int64_t begin = (s.batch * M_ + row + r) * part.N + s.column + i, n = std::min(most, length - i);
+        const Block block{begin, static_cast<int>(n), begin / part.line, static_cast<int>(n / part.line)};
+        const float* const* values = part.epilogue.run(memory, block, scratch, BlockProgram::Part::all,
+                                                       {.accumulator = c + r * stride + i});
+        for (std::size_t k = 0; k < part.stores.size(); ++k)
+          if (!part.stored[k])
+            std::copy_n(values[static_cast<std::size_t>(part.stores[k].value)], n,
+                        memory.at(part.stores[k].place) + begin);
       }
   }
 
