@@ -14,6 +14,7 @@ constexpr std::int64_t kDepth = 256;         // of k at a time, so that panels s
 constexpr std::int64_t kLeastSplit = 128;    // of k
 constexpr std::int64_t kManyTiles = 16;      // keep all threads busy
 constexpr std::int64_t kTaskWork = 1 << 17;  // multiplications that are worth handing to a thread
+constexpr std::int64_t kFinish = 16;         // multiplications that an element of the result takes besides
 constexpr double kRunCycles = 4000;          // that handing out tasks once more takes
 
 // n in pieces of at most `most`, all about as long, multiples of `unit`.
@@ -43,7 +44,7 @@ double cost(const Product& p, std::int64_t rows, std::int64_t columns, std::int6
 Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K, std::span<const std::int64_t> widths) {
   std::int64_t N = 0;
   for (const std::int64_t width : widths) N += width;
-  const std::int64_t work = batches * M * N * K;
+  const std::int64_t work = batches * M * N * (K + kFinish);
   const Product product{batches, M, K, N, widths, std::clamp<std::int64_t>(work / kTaskWork, 1, kManyTiles)};
   Cut cut;
   std::int64_t rows = kTileRows, columns = kTileColumns;
