@@ -28,7 +28,8 @@ void Turn(const FloatRows& rows, std::int64_t n, std::int64_t size, std::int64_t
   Transpose(rows.data, rows.stride, n, size, to, lanes);
 }
 
-// One block with kLanes lanes of queries. Weights are powers of 2, of q k^T scale / ln 2.
+// One block with kLanes lanes of queries. Scores are rounded before anything is taken from them, forward and backward: so a
+// large one and a log-sum-exp made of it cancel without a rest.
 template <std::int64_t kLanes>
 class Block {
  public:
@@ -36,7 +37,7 @@ class Block {
   using V = hn::Vec<Tag>;
 
   explicit Block(const AttentionBlock& a)
-      : a_(a), width_v_(RowFloats(a.V)), width_d_(RowFloats(a.D)), scale_(a.scale * kLog2E) {
+      : a_(a), width_v_(RowFloats(a.V)), width_d_(RowFloats(a.D)), scale_(a.scale) {
     float* at = a.work;
     const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
     scores_ = take(kBlockKeys * kLanes);
@@ -68,7 +69,7 @@ class Block {
 
   void backward(const AttentionBack& b) {
     Turn(b.gy, a_.n, a_.V, kLanes, gy_);
-    for (std::int64_t i = 0; i < kLanes; ++i) top_[i] = i < a_.n ? b.lse[i] * kLog2E : 0;
+    for (std::int64_t i = 0; i < kLanes; ++i) top_[i] = i < a_.n ? b.lse[i] : 0;
     for (std::int64_t i = 0; i < kLanes; ++i)
       sum_[i] = i < a_.n ? dot(b.out.data + i * b.out.stride, b.gy.data + i * b.gy.stride) : 0;
     if (a_.keys == 0)
@@ -94,6 +95,8 @@ class Block {
 
  private:
   static std::int64_t kStep() { return static_cast<std::int64_t>(hn::Lanes(Tag())); }
+
+  HWY_INLINE V Exp(V x) const { return PowerOfProduct(d_, x, hn::Set(d_, kLog2E)); }
 
   // How many of `count` keys from `key` on query i sees, or one before it.
   std::int64_t seen(std::int64_t i, std::int64_t key, std::int64_t count) const {
@@ -141,16 +144,16 @@ class Block {
       top = hn::Max(top, hn::IfThenElse(sees(v, key + s), x, hn::Set(d_, kMinusInfinity)));
     }
     const V shift = hn::IfThenZeroElse(hn::Eq(top, hn::Set(d_, kMinusInfinity)), top);  // nothing to weigh so far
-    const V factor = Power(d_, hn::Sub(before, shift));
+    const V factor = Exp(hn::Sub(before, shift));
     V sum = hn::Mul(hn::LoadU(d_, sum_ + v), factor);
     for (std::int64_t s = 0; s < clear; ++s) {
-      const V weight = Power(d_, hn::MulSub(hn::LoadU(d_, column + s * kLanes), scale, shift));
+      const V weight = Exp(hn::Sub(hn::Mul(hn::LoadU(d_, column + s * kLanes), scale), shift));
       hn::StoreU(weight, d_, column + s * kLanes);
       sum = hn::Add(sum, weight);
     }
     for (std::int64_t s = clear; s < count; ++s) {
-      const V x = hn::MulSub(hn::LoadU(d_, column + s * kLanes), scale, shift);
-      const V weight = hn::IfThenElseZero(sees(v, key + s), Power(d_, x));
+      const V x = hn::Sub(hn::Mul(hn::LoadU(d_, column + s * kLanes), scale), shift);
+      const V weight = hn::IfThenElseZero(sees(v, key + s), Exp(x));
       hn::StoreU(weight, d_, column + s * kLanes);
       sum = hn::Add(sum, weight);
     }
@@ -181,10 +184,10 @@ class Block {
     }
   }
   HWY_INLINE void slopes(std::int64_t at, std::int64_t v, V& weight, V& slope) const {
-    const V lse = hn::LoadU(d_, top_ + v), mean = hn::LoadU(d_, sum_ + v), most = hn::Set(d_, 127.0f);
-    const V x = hn::MulSub(hn::LoadU(d_, scores_ + at), hn::Set(d_, scale_), lse);
-    weight = Power(d_, hn::IfThenElse(hn::Gt(x, most), most, x));
-    slope = hn::Mul(hn::Mul(weight, hn::Set(d_, a_.scale)), hn::Sub(hn::LoadU(d_, dscores_ + at), mean));
+    const V lse = hn::LoadU(d_, top_ + v), mean = hn::LoadU(d_, sum_ + v), most = hn::Set(d_, 88.0f);
+    const V x = hn::Sub(hn::Mul(hn::LoadU(d_, scores_ + at), hn::Set(d_, scale_)), lse);
+    weight = Exp(hn::IfThenElse(hn::Gt(x, most), most, x));
+    slope = hn::Mul(hn::Mul(weight, hn::Set(d_, scale_)), hn::Sub(hn::LoadU(d_, dscores_ + at), mean));
   }
 
   void finish(float* out, std::int64_t out_stride, float* lse) {
@@ -193,7 +196,7 @@ class Block {
       const V sum = hn::LoadU(d_, sum_ + v), top = hn::LoadU(d_, top_ + v), one = hn::Set(d_, 1.0f);
       // A sum is 0, no number, or at least 1. The difference is 0 or no number.
       const V log = hn::Add(hn::Log(d_, hn::IfThenElse(hn::Gt(sum, one), sum, one)), hn::Sub(sum, sum));
-      hn::StoreU(hn::MulAdd(top, hn::Set(d_, kLn2), log), d_, logs + v);
+      hn::StoreU(hn::Add(top, log), d_, logs + v);
       hn::StoreU(hn::Div(one, sum), d_, sum_ + v);
     }
     for (std::int64_t i = 0; i < a_.n; ++i) {

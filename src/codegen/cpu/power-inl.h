@@ -14,9 +14,9 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-inline constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
+inline constexpr float kLog2E = 1.44269504f;
 
-// 2^(a b + c) = scale * (1 + rest), for exponents below 128; `vanishes` where it is less than 2^-126. Adding kWhole
+// 2^(a b) = scale * (1 + rest), for exponents below 128; `vanishes` where it is less than 2^-126. Adding kWhole
 // rounds to a whole number and leaves it, with the bias of an exponent, in the lowest bits. NaN does not vanish.
 template <class D, class V = hn::Vec<D>>
 struct PowerParts {
@@ -40,15 +40,7 @@ HWY_INLINE PowerParts<D> TakeApart(D d, V sum, V r) {
           hn::Lt(sum, hn::Set(d, kWhole - 126.0f))};
 }
 
-// 2^x for x below 128; 0 where it is less than 2^-126.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V Power(D d, V x) {
-  const V whole = hn::Set(d, kWhole), sum = hn::Add(x, whole);
-  const PowerParts<D> y = TakeApart(d, sum, hn::Sub(x, hn::Sub(sum, whole)));
-  return hn::IfThenZeroElse(y.vanishes, hn::MulAdd(y.scale, y.rest, y.scale));
-}
-
-// 2^(a b), and 2^(a b) - 1 without loss where that is small.
+// 2^(a b) for a product below 128, 0 where that is less than 2^-126; and 2^(a b) - 1 without loss where that is small.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V PowerOfProduct(D d, V a, V b) {
   const V whole = hn::Set(d, kWhole), sum = hn::MulAdd(a, b, whole);
