@@ -1,5 +1,8 @@
 #include "codegen/cpu/selective_scan_lanes.h"
 
+#include <algorithm>
+#include <utility>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codegen/cpu/selective_scan_lanes.cpp"
 #include <hwy/foreach_target.h>
@@ -109,14 +112,15 @@ struct Work {
   float* to_dl;  // [T, channels]: of G A a h; zoh: of G a (A h + B u)
   float* h;      // [T + 1, states] vectors: before each step, and behind the last
   float* kept;   // [T, states]: a; zoh: a - 1
-  float* dB;     // [T, states]: sums over the vectors of the block
+  float* dB;     // [T, states]: sums over some vectors of the block
   float* dC;     // [T, states]
 };
 
-// For some states of a vector of channels: forward over the steps, keeping h and a, and back.
+// For some states of a vector of channels: forward over the steps, keeping h and a, and back. `begins` a sum over
+// vectors.
 template <bool kZoh, int kCount>
 HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const Work& w, std::int64_t n,
-                               std::int64_t v) {
+                               std::int64_t v, bool begins) {
   const Tag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), group = kCount * lanes;
   const V one = hn::Set(d, 1.0f);
@@ -140,7 +144,7 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
         h[j] = kZoh ? hn::MulAdd(kept, hn::MulAdd(inverse[j], Bu, h[j]), h[j]) : hn::MulAdd(kept, h[j], Bu);
         hn::Store(kept, d, kept_to + j * lanes);
         hn::Store(h[j], d, h_to + j * lanes);
-        const V sum = v == 0 ? hn::Mul(dy, h[j]) : hn::MulAdd(dy, h[j], hn::Load(d, dC + j * lanes));
+        const V sum = begins ? hn::Mul(dy, h[j]) : hn::MulAdd(dy, h[j], hn::Load(d, dC + j * lanes));
         hn::Store(sum, d, dC + j * lanes);
       }
     }
@@ -178,7 +182,7 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
         to_dl = hn::MulAdd(A[j], decayed, to_dl);
         to_u = hn::MulAdd(G, B, to_u);
       }
-      hn::Store(v == 0 ? from_B : hn::Add(hn::Load(d, dB + j * lanes), from_B), d, dB + j * lanes);
+      hn::Store(begins ? from_B : hn::Add(hn::Load(d, dB + j * lanes), from_B), d, dB + j * lanes);
     }
     hn::Store(to_u, d, w.to_u + row);
     hn::Store(to_dl, d, w.to_dl + row);
@@ -189,15 +193,22 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
   }
 }
 
-// The same for all vectors of the block, then the sums over its channels.
+// The same for all vectors of the block, and the sums over its channels: of a few vectors at a time, since a long sum
+// of floats loses digits where vectors are short.
 template <bool kZoh, int kCount>
 void BackwardBlock(const ScanSteps& s, const ScanGradient& g, const Work& w, std::int64_t n) {
   const Tag d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  for (std::int64_t v = 0; v < s.width; v += lanes) BackwardStates<kZoh, kCount>(s, g, w, n, v);
-  for (std::int64_t t = 0; t < s.T; ++t) {
-    SumLanes<kCount>(d, w.dB + t * kCount * lanes, g.dB + t * s.N + n);
-    SumLanes<kCount>(d, w.dC + t * kCount * lanes, g.dC + t * s.N + n);
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), together = 8 * lanes;
+  for (std::int64_t first = 0; first < s.width; first += together) {
+    for (std::int64_t v = first; v < std::min(s.width, first + together); v += lanes)
+      BackwardStates<kZoh, kCount>(s, g, w, n, v, v == first);
+    for (std::int64_t t = 0; t < s.T; ++t)
+      for (const auto& [from, to] : {std::pair(w.dB, g.dB), std::pair(w.dC, g.dC)}) {
+        float sums[kCount];
+        SumLanes<kCount>(d, from + t * kCount * lanes, sums);
+        float* const row = to + t * s.N + n;
+        for (int j = 0; j < kCount; ++j) row[j] = first == 0 ? sums[j] : row[j] + sums[j];
+      }
   }
 }
 
