@@ -38,7 +38,8 @@ bool Fuser::same_left(const Group& a, const Group& b) const {
   if (a.kind != Group::Kind::matmul || b.kind != Group::Kind::matmul) return false;
   const NodeId x = first_product(a), y = first_product(b);
   const Operand &p = operands_[at(x)][0], &q = operands_[at(y)][0];
-  if (passes::better_apart(2 * count(x) * graph_[graph_[x].inputs[0]].type.shape.back())) return false;
+  const auto operations = [&](NodeId id) { return 2 * count(id) * graph_[graph_[id].inputs[0]].type.shape.back(); };
+  if (passes::better_apart(operations(x)) || passes::better_apart(operations(y))) return false;
   return p.base == q.base && p.map == q.map && !out_.inlined[at(p.base)];
 }
 

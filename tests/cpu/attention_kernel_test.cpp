@@ -183,7 +183,9 @@ TEST(AttentionKernel, OfNothing) {
   check({2, 2, 2, 8, 8, 8, 0, true});
 }
 
-// What a query does not see has no influence on it, whatever it is; a score of -inf weighs nothing, and NaN shows.
+// The score of a key that a query does not see has no influence on it, whatever it is; a score of -inf weighs nothing,
+// and NaN shows. (A value that is no number is multiplied by a weight of zero, as where attention is written out: it may
+// show in queries that do not see it.)
 void check_bad_key(double bad, std::int64_t where) {
   constexpr std::int64_t T = 70, D = 8;
   const ir::AttentionShape s{.B = 1, .H = 1, .G = 1, .T = T, .S = T, .D = D, .V = D, .causal = true, .scale = 1};

@@ -3,8 +3,6 @@
 // sums. Whatever lies around the results stays as it was, and any number of threads gives the same bits.
 #include <gtest/gtest.h>
 
-#include <hwy/highway.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,6 +11,7 @@
 
 #include "codegen/cpu/compiled.h"
 #include "runtime/cpu/pool.h"
+#include "tests/cpu/each_target.h"
 
 namespace tensorgrad::cpu {
 namespace {
@@ -261,11 +260,8 @@ TEST(Matmul, RandomOnes) {
 
 // All that this machine can run, down to the narrowest vectors.
 TEST(Matmul, EveryTarget) {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().DeInit();
-    SCOPED_TRACE(hwy::TargetName(target));
-    for (std::int64_t n = 1; n <= 45; ++n) {
+  on_each_target([] {
+    for (std::int64_t n = 1; n <= 45 && !testing::Test::HasFatalFailure(); ++n) {
       const Side plain{Lie::plain}, turned{Lie::turned}, squared{Lie::plain, true};
       const auto other = 1 + n * 7 % 23, K = 1 + n * n % 300;
       Case({1, n, K, plain, {{other, plain, true, true}}}, 1).check();
@@ -273,11 +269,58 @@ TEST(Matmul, EveryTarget) {
       Case({2, other, K, squared, {{n, turned, false, false}, {3, squared, true, true}}}, 3).check();
       Case({1, n, 1 + 20 * n, turned, {{1, plain, true, false}}}, 4).check();
       Case({1, 1, 1 + 20 * n, plain, {{n, turned, false, true}}}, 5).check();
-      if (HasFatalFailure()) break;
     }
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
+  });
+}
+
+// y = a b + bias + x over x; what else is computed from x, before or after, sees the old one.
+TEST(Matmul, MayWriteOverWhatItsEpilogueReads) {
+  for (const std::int64_t M : {1, 5, 130})
+    for (const std::int64_t N : {1, 7, 64, 600})
+      for (const std::int64_t K : {1, 40, 2000}) {
+        SCOPED_TRACE(testing::Message() << M << " x " << N << " x " << K);
+        const std::int64_t a = 0, b = a + M * K, bias = b + K * N, x = bias + N, z = x + M * N, all = z + M * N;
+        ir::Kernel kernel;
+        kernel.kind = ir::Kernel::Kind::matmul;
+        kernel.M = M, kernel.K = K;
+        const auto at = [](std::int64_t offset) { return ir::Place{ir::Space::arena, offset}; };
+        kernel.loads = {{.place = at(a), .map = IndexMap::contiguous({1, M, K})},
+                        {.place = at(b), .map = IndexMap::contiguous({1, K, N})},
+                        {.place = at(bias), .map = IndexMap::contiguous({1, 1, N}).broadcast({1, M, N})},
+                        {.place = at(x), .map = IndexMap::contiguous({1, M, N})}};
+        kernel.a.load(0, DType::f32);
+        ir::MatmulPart part;
+        part.N = N;
+        part.b.load(1, DType::f32);
+        ir::ScalarProgram& e = part.epilogue;
+        const ir::Reg product = e.push({.op = ScalarOp::accumulator}), added = e.load(2, DType::f32),
+                      old = e.load(3, DType::f32);
+        const ir::Reg y = e.binary(ScalarOp::add, e.binary(ScalarOp::add, product, added), old);
+        part.stores = {{.place = at(x), .value = y}, {.place = at(z), .value = e.binary(ScalarOp::sub, y, old)}};
+        kernel.parts.push_back(part);
+        std::vector<float> before(static_cast<std::size_t>(all));
+        std::mt19937 random(7);
+        for (float& v : before) v = static_cast<float>(random() % 17) - 8;  // sums are exact
+        std::vector<float> first;
+        for (const int threads : {1, 3}) {
+          std::vector<float> memory = before;
+          Memory spaces;
+          spaces.space[static_cast<std::size_t>(ir::Space::arena)] = memory.data();
+          Pool pool(threads);
+          compile_matmul(kernel)->run(spaces, pool);
+          if (first.empty()) first = memory;
+          ASSERT_TRUE(memory == first);
+        }
+        const auto was = [&](std::int64_t i) { return static_cast<double>(before[static_cast<std::size_t>(i)]); };
+        const auto is = [&](std::int64_t i) { return static_cast<double>(first[static_cast<std::size_t>(i)]); };
+        for (std::int64_t i = 0; i < M; ++i)
+          for (std::int64_t j = 0; j < N; ++j) {
+            double sum = was(bias + j);
+            for (std::int64_t k = 0; k < K; ++k) sum += was(a + i * K + k) * was(b + k * N + j);
+            ASSERT_EQ(is(z + i * N + j), sum) << i << ", " << j;
+            ASSERT_EQ(is(x + i * N + j), sum + was(x + i * N + j)) << i << ", " << j;
+          }
+      }
 }
 
 // Sizes of training: weight gradients, tiles in both directions, and the right operand packed for all.

@@ -79,7 +79,8 @@ TEST(Pool, SleepsAndWakes) {
   }
 }
 
-TEST(Pool, StaysAwakeWithinAStep) {
+// Between the rounds of a step the caller is away for a while.
+TEST(Pool, RunsTheRoundsOfAStep) {
   Pool pool(2);
   for (int step = 0; step < 20; ++step) {
     const Pool::Step awake(pool);

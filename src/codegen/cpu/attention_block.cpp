@@ -9,11 +9,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include <hwy/contrib/math/math-inl.h>
-
 #include "codegen/cpu/power-inl.h"
 #include "codegen/cpu/small_product-inl.h"
 #include "codegen/cpu/transpose-inl.h"
+#include "codegen/cpu/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu::HWY_NAMESPACE {
@@ -28,8 +27,8 @@ void Turn(const FloatRows& rows, std::int64_t n, std::int64_t size, std::int64_t
   Transpose(rows.data, rows.stride, n, size, to, lanes);
 }
 
-// One block with kLanes lanes of queries. Scores are rounded before anything is taken from them, forward and backward: so a
-// large one and a log-sum-exp made of it cancel without a rest.
+// One block with kLanes lanes of queries. Scores are rounded before anything is taken from them, forward and
+// backward: so a large one and a log-sum-exp made of it cancel without a rest.
 template <std::int64_t kLanes>
 class Block {
  public:
@@ -195,7 +194,7 @@ class Block {
     for (std::int64_t v = 0; v < kLanes; v += kStep()) {
       const V sum = hn::LoadU(d_, sum_ + v), top = hn::LoadU(d_, top_ + v), one = hn::Set(d_, 1.0f);
       // A sum is 0, no number, or at least 1. The difference is 0 or no number.
-      const V log = hn::Add(hn::Log(d_, hn::IfThenElse(hn::Gt(sum, one), sum, one)), hn::Sub(sum, sum));
+      const V log = hn::Add(math::Log(d_, hn::IfThenElse(hn::Gt(sum, one), sum, one)), hn::Sub(sum, sum));
       hn::StoreU(hn::Add(top, log), d_, logs + v);
       hn::StoreU(hn::Div(one, sum), d_, sum_ + v);
     }

@@ -262,8 +262,11 @@ std::vector<bool> BlockProgram::store_at(std::span<const ir::Store> stores, std:
                                    [&](const Step& s) { return s.reg == same_[index(store.value)]; });
     bool here = step != steps_.end() && computes(*step) && step->store < 0;
     const auto reads_there = [&](Reg r) {
-      return r >= 0 && (instr(r).op == ScalarOp::load || instr(r).op == ScalarOp::gather) &&
-             reader(r).overlaps(store.place, elements);
+      if (r < 0) return false;
+      // What a gather reads depends on the ids: any of its space.
+      if (instr(r).op == ScalarOp::gather)
+        return loads_[static_cast<std::size_t>(instr(r).slot)].place.space == store.place.space;
+      return instr(r).op == ScalarOp::load && reader(r).overlaps(store.place, elements);
     };
     for (auto later = step; here && later != steps_.end(); ++later) {
       if (later != step)

@@ -48,7 +48,12 @@ double SumIntLine(const float* x, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + N <= n; i += N) sum = hn::Add(sum, Ints(hn::LoadU(d, x + i)));
   if (i < n) sum = hn::Add(sum, Ints(LoadSome(d, x + i, n - i)));
-  return hn::GetLane(hn::SumOfLanes(IntTag(), sum));
+  // (SumOfLanes adds signed numbers, which must not overflow; these wrap around.)
+  HWY_ALIGN std::int32_t lanes[hn::MaxLanes(IntTag())];
+  hn::Store(sum, IntTag(), lanes);
+  std::uint32_t total = 0;
+  for (std::int64_t j = 0; j < N; ++j) total += static_cast<std::uint32_t>(lanes[j]);
+  return static_cast<double>(static_cast<std::int32_t>(total));
 }
 
 template <bool kMax>

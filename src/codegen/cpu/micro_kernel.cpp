@@ -19,11 +19,10 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Sums take two registers a row; two more hold the right operand, one or two the left. With 32 registers 8
 // rows are as fast as 14, and divide the sizes that people choose.
 #if HWY_TARGET <= HWY_AVX3 || (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
-constexpr int kRows = 8;
+constexpr int kRows = kMaxPanelRows;
 #else
-constexpr int kRows = 6;
+constexpr int kRows = kMinPanelRows;
 #endif
-static_assert(kRows <= kMaxPanelRows);
 
 int PanelRows() { return kRows; }
 int PanelColumns() { return static_cast<int>(2 * hn::Lanes(hn::ScalableTag<float>())); }

@@ -5,7 +5,8 @@
 
 namespace tensorgrad::cpu {
 
-inline constexpr int kMaxPanelRows = 8;
+// panel_rows() is one of these: with 32 registers, and with 16.
+inline constexpr int kMaxPanelRows = 8, kMinPanelRows = 6;
 inline constexpr int kMaxPanelColumns = 64;
 
 // Rows and columns that one call computes at most on this machine: as many as its registers hold; the columns
@@ -36,12 +37,5 @@ struct Ahead {
 // from rows and columns.
 void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
                   std::int64_t stride, bool first, const Ahead& next = {});
-
-// The same for panels that are padded to a number of rows that every machine has, and to panel_columns().
-inline constexpr int kPanelRows = 6;
-inline void micro_kernel(const LeftPanel& a, const RightPanel& b, std::int64_t K, float* c,
-                         std::int64_t stride, bool first) {
-  micro_kernel(a, b, kPanelRows, panel_columns(), K, c, stride, first);
-}
 
 }  // namespace tensorgrad::cpu

@@ -55,7 +55,7 @@ void PackRows(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t dep
 void PackLeft(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t MR,
               float* to) {
   MR == kMaxPanelRows ? PackRows<kMaxPanelRows>(from, row, depth, columns, to)
-                      : PackRows<kPanelRows>(from, row, depth, columns, to);
+                      : PackRows<kMinPanelRows>(from, row, depth, columns, to);
 }
 
 // Four columns of a panel, four values of k at a time.

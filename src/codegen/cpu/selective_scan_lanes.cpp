@@ -7,10 +7,9 @@
 #define HWY_TARGET_INCLUDE "codegen/cpu/selective_scan_lanes.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-#include <hwy/contrib/math/math-inl.h>
-
 #include "codegen/cpu/power-inl.h"
 #include "codegen/cpu/transpose-inl.h"
+#include "codegen/cpu/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu::HWY_NAMESPACE {
@@ -47,17 +46,15 @@ void Softplus(const float* delta, std::int64_t count, float* dl, float* derivati
 
 void Decay(const float* A_log, std::int64_t count, float* A) {
   const Tag d;
-  const V least = hn::Set(d, -1e-30f),
-          most = hn::Set(d, 100.0f);  // Exp is wrong from 176 on; this is infinity already
+  const V least = hn::Set(d, -1e-30f);
   for (std::int64_t i = 0; i < count; i += static_cast<std::int64_t>(hn::Lanes(d))) {
-    const V x = hn::Load(d, A_log + i);
-    const V value = hn::IfThenElse(hn::IsNaN(x), x, hn::Neg(hn::Exp(d, hn::Min(x, most))));
+    const V value = hn::Neg(math::Exp(d, hn::Load(d, A_log + i)));
     hn::Store(hn::IfThenElse(hn::Gt(value, least), least, value), d, A + i);
   }
 }
 
 // States that are walked side by side, so that what they share is loaded once and their chains overlap.
-constexpr int kStates = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
+constexpr int kStates = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
 
 // The decay of one step: a, or a - 1 with zero-order hold. `rate` is A / ln 2.
 template <bool kZoh>

@@ -17,7 +17,7 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows whose sums fit into the registers, at two vectors each.
-constexpr int kTileRows = HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
+constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
 
 // Element (r, k) is data[r * row + k * depth].
 struct Left {
