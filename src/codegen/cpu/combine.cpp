@@ -71,7 +71,10 @@ double BestLine(const float* x, std::int64_t n) {
   for (; i + N <= n; i += N) take(hn::LoadU(d, x + i));
   if (i < n) take(hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(n - i)), LoadSome(d, x + i, n - i), worst));
   if (!hn::AllFalse(d, nan)) return std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(hn::GetLane(kMax ? hn::MaxOfLanes(d, best) : hn::MinOfLanes(d, best)));
+  // (MaxOfLanes of some targets does not know infinities.)
+  HWY_ALIGN float lanes[hn::MaxLanes(d)];
+  hn::Store(best, d, lanes);
+  return static_cast<double>(kMax ? *std::max_element(lanes, lanes + N) : *std::min_element(lanes, lanes + N));
 }
 
 template <bool kMax>
