@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace tensorgrad::cpu {
 namespace {
@@ -98,6 +100,24 @@ TEST(Pool, KeepsASingleTaskOnTheCallersThread) {
   const std::thread::id caller = std::this_thread::get_id();
   for (int round = 0; round < 100; ++round)
     pool.run(1, [&](std::int64_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
+}
+
+// The caller is in its first task until the worker has done all others: its own share in order, then the rest
+// of the caller's from the end.
+TEST(Pool, EachThreadBeginsWithItsShare) {
+  Pool pool(2);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::int64_t> order;
+    std::atomic<int> done{0};
+    pool.run(6, [&](std::int64_t i) {
+      if (i > 0) {
+        order.push_back(i);
+        ++done;
+      }
+      while (i == 0 && done < 5) std::this_thread::yield();
+    });
+    EXPECT_EQ(order, (std::vector<std::int64_t>{3, 4, 5, 2, 1}));
+  }
 }
 
 // A task that is a run itself finds the workers taken.

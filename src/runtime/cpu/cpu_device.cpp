@@ -10,6 +10,7 @@
 
 #include "codegen/cpu/compiled.h"
 #include "runtime/cpu/pool.h"
+#include "runtime/cpu/subnormals.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -110,6 +111,7 @@ class CpuDevice : public Device {
     own.times.clear();
     const bool profiling = profiling_;
     const cpu::Pool::Step step(pool_);
+    const cpu::FlushSubnormals flush;  // as the pool's own threads do
     for (std::size_t i = 0; i < own.compiled.size(); ++i) {
       try {
         if (profiling)

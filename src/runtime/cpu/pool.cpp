@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/cpu/subnormals.h"
+
 namespace tensorgrad::cpu {
 
 namespace {
@@ -46,10 +48,25 @@ bool spin(Condition condition, Limit limit) {
   }
 }
 
+// Tasks that nobody has taken, in one word: the number of the first in its lower half, that behind the last
+// in its upper half. `first` may grow beyond `end`.
+struct Range {
+  static constexpr std::int64_t kMost = std::int64_t{1} << 31;
+
+  static std::uint64_t pack(std::int64_t first, std::int64_t end) {
+    return static_cast<std::uint64_t>(end) << 32 | static_cast<std::uint64_t>(first);
+  }
+  explicit Range(std::uint64_t word)
+      : first(static_cast<std::uint32_t>(word)), end(static_cast<std::int64_t>(word >> 32)) {}
+  bool empty() const { return first >= end; }
+
+  std::int64_t first, end;
+};
+
 }  // namespace
 
-Pool::Pool(int threads) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+Pool::Pool(int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
+  for (std::size_t i = 1; i < shares_.size(); ++i) workers_.emplace_back([this, i] { work(i); });
 }
 
 Pool::~Pool() {
@@ -62,19 +79,21 @@ Pool::~Pool() {
 }
 
 void Pool::run(std::int64_t tasks, TaskRef task) {
-  if (tasks <= 1 || workers_.empty() || taken_.exchange(true, std::memory_order_acquire)) {
+  if (tasks <= 1 || tasks > Range::kMost || workers_.empty() || taken_.exchange(true, std::memory_order_acquire)) {
     for (std::int64_t i = 0; i < tasks; ++i) task(i);
     return;
   }
   round_.task = &task;
-  round_.tasks = tasks;
   round_.finished.store(0, std::memory_order_relaxed);
-  // The first task is the caller's from the start: it leaves the line to the workers while they
-  // take theirs. In one order with `asleep`: a worker sees this, or is seen asleep.
-  round_.left = tasks - 1;
+  const std::int64_t shares = std::min<std::int64_t>(tasks, threads());
+  for (std::int64_t i = 0; i < shares; ++i)  // the first task is the caller's from the start
+    shares_[static_cast<std::size_t>(i)].tasks.store(
+        Range::pack(std::max<std::int64_t>(1, i * tasks / shares), (i + 1) * tasks / shares),
+        std::memory_order_release);
+  ++round_.number;  // in one order with `asleep`: a worker sees this, or is seen asleep
   wake_workers(tasks - 1);
   do_task(0);
-  wait_for_workers(tasks - 1 - take_tasks());
+  wait_for_workers(tasks - 1 - take_tasks(0));
   const std::exception_ptr error = std::exchange(error_, nullptr);
   taken_.store(false, std::memory_order_release);
   if (error) std::rethrow_exception(error);
@@ -90,15 +109,26 @@ void Pool::do_task(std::int64_t i) {
   }
 }
 
-// Takes tasks until there are none, and returns how many it took. `left` may go below zero; the
-// next round sets it.
-std::int64_t Pool::take_tasks() {
+// Takes tasks until there are none, and returns how many it took: the thread's own in order, then those of
+// others, the last ones first, which they would come to last.
+std::int64_t Pool::take_tasks(std::size_t thread) {
   std::int64_t taken = 0;
-  for (;; ++taken) {
-    const std::int64_t left = round_.left.fetch_sub(1, std::memory_order_acquire);
-    if (left <= 0) return taken;
-    do_task(round_.tasks - left);
+  for (auto& own = shares_[thread].tasks; !Range(own.load(std::memory_order_relaxed)).empty(); ++taken) {
+    const Range range(own.fetch_add(1, std::memory_order_acquire));
+    if (range.empty()) break;
+    do_task(range.first);
   }
+  for (std::size_t i = 1; i < shares_.size(); ++i) {
+    auto& other = shares_[(thread + i) % shares_.size()].tasks;
+    std::uint64_t word = other.load(std::memory_order_relaxed);
+    for (Range range(word); !range.empty(); range = Range(word))
+      if (other.compare_exchange_weak(word, Range::pack(range.first, range.end - 1), std::memory_order_acquire)) {
+        do_task(range.end - 1);
+        ++taken;
+        word = other.load(std::memory_order_relaxed);
+      }
+  }
+  return taken;
 }
 
 // As many as there is work for, those that are awake counted.
@@ -124,26 +154,27 @@ void Pool::wait_for_workers(std::int64_t tasks) {
 }
 
 // Who was called stays awake even if the round was over before it came: more will follow.
-void Pool::sleep_until_work() {
+void Pool::sleep_until_work(std::uint64_t seen) {
   std::unique_lock lock(mutex_);
   ++round_.asleep;
-  wake_.wait(lock, [&] { return called_ > 0 || round_.left > 0 || round_.stop; });
+  wake_.wait(lock, [&] { return called_ > 0 || round_.number != seen || round_.stop; });
   if (called_ > 0)
     --called_;
   else
     --round_.asleep;
 }
 
-void Pool::work() {
-  const auto called = [&] {
-    return round_.left.load(std::memory_order_relaxed) > 0 || round_.stop;
-  };
+void Pool::work(std::size_t thread) {
+  const FlushSubnormals flush;  // as its callers do
+  std::uint64_t seen = 0;
+  const auto called = [&] { return round_.number.load(std::memory_order_relaxed) != seen || round_.stop; };
   const auto limit = [&] {
     return round_.steps.load(std::memory_order_relaxed) > 0 ? kWithinStep : kAfterRound;
   };
   while (!round_.stop) {
-    if (!spin(called, limit)) sleep_until_work();
-    if (const std::int64_t taken = take_tasks()) {
+    if (!spin(called, limit)) sleep_until_work(seen);
+    seen = round_.number.load(std::memory_order_acquire);
+    if (const std::int64_t taken = take_tasks(thread)) {
       round_.finished += taken;
       if (!round_.caller_sleeps) continue;
       { std::lock_guard lock(mutex_); }

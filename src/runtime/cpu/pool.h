@@ -1,5 +1,9 @@
 // Pool: persistent threads that share out numbered tasks.
 //
+// Each thread begins with a share of its own: tasks that follow each other, the same ones for every round of as
+// many tasks. What it wrote in one kernel is then in its cache for the next, whose tasks are cut alike. Who is
+// through with its share helps the others.
+//
 // Workers look for the next round for a while before they sleep, because the kernels of a step
 // follow each other within microseconds and waking a thread takes longer than many of them. Nothing
 // is locked between rounds that find the workers awake; the mutex is for going to sleep, for waking
@@ -47,27 +51,32 @@ class Pool : public Executor {
   };
 
  private:
-  // What changes from round to round, in one cache line. `task` and `tasks` may be read by whoever
-  // has taken a task, because the round does not end before that task is counted as finished.
+  // What changes from round to round, in one cache line. `task` may be read by whoever has taken a task,
+  // because the round does not end before that task is counted as finished.
   struct alignas(64) Round {
-    std::atomic<std::int64_t> left{0};      // tasks that nobody has taken
-    std::atomic<std::int64_t> finished{0};  // by workers
+    std::atomic<std::uint64_t> number{0};
+    std::atomic<std::int64_t> finished{0};  // tasks, by workers
     const TaskRef* task = nullptr;
-    std::int64_t tasks = 0;
     std::atomic<int> asleep{0};  // workers that need to be woken
     std::atomic<int> steps{0};   // objects of class Step
     std::atomic<bool> caller_sleeps{false};
     std::atomic<bool> stop{false};
   };
 
-  void work();
+  // What is left of the tasks that a thread begins with.
+  struct alignas(64) Share {
+    std::atomic<std::uint64_t> tasks{0};
+  };
+
+  void work(std::size_t thread);
   void do_task(std::int64_t i);
-  std::int64_t take_tasks();
+  std::int64_t take_tasks(std::size_t thread);
   void wake_workers(std::int64_t tasks);
   void wait_for_workers(std::int64_t tasks);
-  void sleep_until_work();
+  void sleep_until_work(std::uint64_t seen);
 
   std::vector<std::thread> workers_;
+  std::vector<Share> shares_;  // the caller's, then those of the workers
   Round round_;
   alignas(64) std::atomic<bool> taken_{false};  // a run has the workers
   std::mutex mutex_;

@@ -1,0 +1,39 @@
+#include "runtime/cpu/subnormals.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <xmmintrin.h>
+#endif
+
+namespace tensorgrad::cpu {
+
+namespace {
+
+#if defined(__x86_64__) || defined(__i386__)
+constexpr std::uint64_t kFlush = _MM_FLUSH_ZERO_ON;
+std::uint64_t mode() { return _mm_getcsr(); }
+void set_mode(std::uint64_t mode) { _mm_setcsr(static_cast<unsigned>(mode)); }
+#elif defined(__aarch64__)
+constexpr std::uint64_t kFlush = std::uint64_t{1} << 24;  // FZ of the register FPCR
+std::uint64_t mode() {
+  std::uint64_t mode;
+  asm volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+}
+void set_mode(std::uint64_t mode) { asm volatile("msr fpcr, %0" : : "r"(mode)); }
+#else
+constexpr std::uint64_t kFlush = 0;
+std::uint64_t mode() { return 0; }
+void set_mode(std::uint64_t) {}
+#endif
+
+}  // namespace
+
+FlushSubnormals::FlushSubnormals() : before_(mode()) {
+  if ((before_ & kFlush) != kFlush) set_mode(before_ | kFlush);
+}
+
+FlushSubnormals::~FlushSubnormals() {
+  if ((before_ & kFlush) != kFlush) set_mode(before_);
+}
+
+}  // namespace tensorgrad::cpu
