@@ -20,6 +20,9 @@ constexpr std::int64_t kPacked = 1 << 22;        // floats that are packed at a 
 constexpr std::int64_t kSmallOperand = 1 << 15;  // floats that need no packing: they stay in cache as they are
 constexpr std::int64_t kLargeBlock = 1 << 16;    // floats that the cache does not fetch by itself in time
 constexpr std::int64_t kLine = 16;               // floats of the cache
+constexpr std::int64_t kFinished = 1 << 12;      // floats that stay in cache until they are finished,
+constexpr std::int64_t kFinishedRows = 32;       // or these rows, so that the right operand is not read too often
+constexpr std::int64_t kRowsTogether = 1 << 17;  // floats of the left operand that stay in the second cache
 
 // One right operand and what becomes of its product.
 struct Part {
@@ -65,6 +68,21 @@ struct Tile {
   double* sums;         // of the stripe's columns, or null
   float* c;
   std::int64_t c_stride;
+  bool finishes;  // all of k: what becomes of the product is computed as soon as it is there
+};
+
+// The right operand of a tile for some of k: columns from `packed_from` on are in panels, those before lie as
+// they are.
+struct RightColumns {
+  RightPanel ready;
+  const float* panels;
+  std::int64_t packed_from;
+  std::int64_t NR, depth;
+
+  bool packed(std::int64_t j) const { return j >= packed_from; }
+  RightPanel panel(std::int64_t j) const {
+    return packed(j) ? RightPanel{panels + (j - packed_from) * depth, NR} : RightPanel{ready.data + j, ready.depth};
+  }
 };
 
 class Matmul : public Compiled {
@@ -93,6 +111,8 @@ class Matmul : public Compiled {
     const Cut cut = cut_matmul(batches_, M_, K_, widths);
     height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down, across_ = cut.across;
     splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
+    rows_together_ = std::clamp<std::int64_t>(kRowsTogether / std::max<std::int64_t>(1, K_ * height_), 1,
+                                              std::max<std::int64_t>(1, down_ / 4));
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       // What all rows share, a bias for instance, is read once where tiles are as wide as rows.
       Part& part = parts_[i];
@@ -118,19 +138,24 @@ class Matmul : public Compiled {
 
   void run(const Memory& memory, Executor& executor) const override {
     const std::int64_t stripes = batches_ * across_, room = K_ * width_;
-    const std::int64_t together =
-        shares_ ? std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room)) : stripes;
-    for (std::int64_t first = 0; first < stripes; first += together) {
-      const std::int64_t count = std::min(together, stripes - first);
+    std::int64_t together = stripes;  // of one batch, or of whole batches
+    if (shares_) {
+      const std::int64_t most = std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room));
+      together = most < across_ ? most : most / across_ * across_;
+    }
+    for (std::int64_t first = 0, count; first < stripes; first += count) {
+      count = std::min(together, stripes - first);
+      if (together < across_) count = std::min(count, across_ - first % across_);
       float* packed = nullptr;
       if (shares_) {
         packed = scratch_floats(static_cast<std::size_t>(count * room), 2);
         pack(memory, executor, first, count, packed);
       }
+      const Round round{first, count, std::min(count, across_)};
       if (splits_ > 1)
-        split_tiles(memory, executor, first, count, packed);
+        split_tiles(memory, executor, round, packed);
       else
-        whole_tiles(memory, executor, first, count, packed);
+        whole_tiles(memory, executor, round, packed);
     }
   }
 
@@ -141,6 +166,21 @@ class Matmul : public Compiled {
     while (column >= ceil_div(part->N, width_)) column -= ceil_div(part++->N, width_);
     column *= width_;
     return {part, s / across_, column, std::min(width_, part->N - column)};
+  }
+
+  // Stripes that are computed at a time: so many of each batch.
+  struct Round {
+    std::int64_t first, count, of_batch;
+  };
+
+  // Tile t of a round: the stripe within the round, and which tile of it. Batch by batch, and within a batch
+  // some rows at a time: threads that take a run of tasks each find in their caches what they wrote there in
+  // the kernel before.
+  std::pair<std::int64_t, std::int64_t> tile_at(const Round& round, std::int64_t t) const {
+    const std::int64_t of_batch = round.of_batch * down_, batch = t / of_batch, rest = t % of_batch;
+    const std::int64_t group = rest / (round.of_batch * rows_together_), at = group * rows_together_;
+    const std::int64_t rows = std::min(rows_together_, down_ - at), i = rest - at * round.of_batch;
+    return {batch * round.of_batch + i / rows, at + i % rows};
   }
 
   // Panels of the stripes first .. first + count - 1: for each block of k, all panels. A task packs a few of
@@ -161,27 +201,28 @@ class Matmul : public Compiled {
   }
 
   // Tiles that add all of k, small ones several at a time.
-  void whole_tiles(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
-                   const float* packed) const {
-    const std::int64_t tiles = count * down_;
+  void whole_tiles(const Memory& memory, Executor& executor, const Round& round, const float* packed) const {
+    const std::int64_t tiles = round.count * down_;
     executor.run(ceil_div(tiles, together_), [&](std::int64_t task) {
       for (std::int64_t t = task * together_; t < std::min(tiles, (task + 1) * together_); ++t) {
-        const Stripe s = stripe(first + t / down_);
-        const std::int64_t row = t % down_ * height_, rows = std::min(height_, M_ - row);
+        const auto [own, down] = tile_at(round, t);
+        const Stripe s = stripe(round.first + own);
+        const std::int64_t row = down * height_;
         double sums[kTileColumns + kMaxPanelColumns];
         const bool adds = s.part->sums_columns && row == 0;
-        Tile tile{s,
-                  row,
-                  rows,
-                  0,
-                  K_,
-                  packed ? packed + t / down_ * K_ * width_ : nullptr,
-                  adds ? sums : nullptr,
-                  nullptr,
-                  s.columns};
+        Tile tile{.stripe = s,
+                  .row = row,
+                  .rows = std::min(height_, M_ - row),
+                  .k_begin = 0,
+                  .k_end = K_,
+                  .packed = packed ? packed + own * K_ * width_ : nullptr,
+                  .sums = adds ? sums : nullptr,
+                  .c = nullptr,
+                  .c_stride = s.columns,
+                  .finishes = true};
         if (adds) std::fill_n(sums, round_up(s.columns, NR_), 0.0);
-        if (s.part->plain && !s.part->stores.empty() &&
-            K_ <= depth_)  // else better where rows do not conflict
+        // With more of k, rows that are added to again are better where they do not conflict in the cache.
+        if (s.part->plain && !s.part->stores.empty() && K_ <= depth_)
           tile.c = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column,
           tile.c_stride = s.part->N;
         else
@@ -191,32 +232,38 @@ class Matmul : public Compiled {
           float* const to = memory.at(s.part->column_sums.place) + s.batch * s.part->N + s.column;
           for (std::int64_t n = 0; n < s.columns; ++n) to[n] = static_cast<float>(sums[n]);
         }
-        finish(memory, s, row, rows, tile.c, tile.c_stride);
       }
     });
   }
 
   // Tiles that add a part of k each, into memory of their own; then the parts are added.
-  void split_tiles(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
-                   const float* packed) const {
-    const std::int64_t tiles = count * down_, room = height_ * width_, padded = width_ + kMaxPanelColumns;
+  void split_tiles(const Memory& memory, Executor& executor, const Round& round, const float* packed) const {
+    const std::int64_t tiles = round.count * down_, room = height_ * width_, padded = width_ + kMaxPanelColumns;
     float* const parts = scratch_floats(static_cast<std::size_t>(splits_ * tiles * room), 3);
     std::vector<double> sums;
     if (std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.sums_columns; }))
-      sums.resize(static_cast<std::size_t>(splits_ * count * padded));
+      sums.resize(static_cast<std::size_t>(splits_ * round.count * padded));
     executor.run(splits_ * tiles, [&](std::int64_t i) {
-      const std::int64_t t = i / splits_, part = i % splits_;
-      const Stripe s = stripe(first + t / down_);
-      const std::int64_t row = t % down_ * height_;
-      double* const own =
-          s.part->sums_columns && row == 0 ? sums.data() + (t / down_ * splits_ + part) * padded : nullptr;
-      compute(memory,
-              {s, row, std::min(height_, M_ - row), part * split_, std::min(K_, (part + 1) * split_),
-               packed ? packed + t / down_ * K_ * width_ : nullptr, own, parts + i * room, s.columns});
+      const std::int64_t part = i / tiles, t = i % tiles;
+      const auto [own, down] = tile_at(round, t);
+      const Stripe s = stripe(round.first + own);
+      const std::int64_t row = down * height_;
+      const bool adds = s.part->sums_columns && row == 0;
+      compute(memory, {.stripe = s,
+                       .row = row,
+                       .rows = std::min(height_, M_ - row),
+                       .k_begin = part * split_,
+                       .k_end = std::min(K_, (part + 1) * split_),
+                       .packed = packed ? packed + own * K_ * width_ : nullptr,
+                       .sums = adds ? sums.data() + (own * splits_ + part) * padded : nullptr,
+                       .c = parts + (t * splits_ + part) * room,
+                       .c_stride = s.columns,
+                       .finishes = false});
     });
     executor.run(tiles, [&](std::int64_t t) {
-      const Stripe s = stripe(first + t / down_);
-      const std::int64_t row = t % down_ * height_, rows = std::min(height_, M_ - row);
+      const auto [own, down] = tile_at(round, t);
+      const Stripe s = stripe(round.first + own);
+      const std::int64_t row = down * height_, rows = std::min(height_, M_ - row);
       float* const c = parts + t * splits_ * room;
       add_parts(c, room, splits_, rows * s.columns, c);
       if (s.part->sums_columns && row == 0) {
@@ -224,7 +271,7 @@ class Matmul : public Compiled {
         for (std::int64_t n = 0; n < s.columns; ++n) {
           double sum = 0;
           for (std::int64_t p = 0; p < splits_; ++p)
-            sum += sums[static_cast<std::size_t>((t / down_ * splits_ + p) * padded + n)];
+            sum += sums[static_cast<std::size_t>((own * splits_ + p) * padded + n)];
           to[n] = static_cast<float>(sum);
         }
       }
@@ -232,63 +279,91 @@ class Matmul : public Compiled {
     });
   }
 
+  // The product of a tile, and what becomes of it.
   void compute(const Memory& memory, const Tile& tile) const {
     const auto& [part, batch, column, columns] = tile.stripe;
-    const std::int64_t width = round_up(columns, NR_), lanes = NR_ / 2;
     if (tile.k_begin == tile.k_end) {  // nothing to add
       for (std::int64_t i = 0; i < tile.rows; ++i) std::fill_n(tile.c + i * tile.c_stride, columns, 0.0f);
+      if (tile.finishes) finish(memory, tile.stripe, tile.row, tile.rows, tile.c, tile.c_stride);
       return;
     }
     float* const room_a = scratch_floats(static_cast<std::size_t>(height_ * depth_), 1);
     for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
       const std::int64_t depth = std::min(depth_, tile.k_end - k);
+      const bool first = k == tile.k_begin, finishes = tile.finishes && k + depth == tile.k_end;
       const LeftRows left = a_.left(memory, {batch, tile.row, tile.rows, k, depth}, room_a);
       if (part->dots) {
-        const float* row = left.first.data;
-        if (left.first.depth != 1) {
-          for (std::int64_t i = 0; i < depth; ++i) room_a[i] = row[i * left.first.depth];
-          row = room_a;
-        }
-        const RightPanel right = part->b.right(memory, {batch, k, depth, column, columns});
-        add_dots(row, right.data, part->b.column(), depth, columns, tile.c, k == tile.k_begin);
+        row_of_dots(memory, tile, left.first, k, depth, room_a);
+        if (finishes) finish(memory, tile.stripe, tile.row, tile.rows, tile.c, tile.c_stride);
         continue;
       }
-      // Panels from `packed_from` on are packed; those before lie as they are.
-      const float* panels = tile.packed ? tile.packed + k * width : nullptr;
-      std::int64_t packed_from = 0;
-      RightPanel ready{};
-      if (part->packing == Part::Packing::none) {
-        ready = part->b.right(memory, {batch, k, depth, column, columns});
-        packed_from = columns % lanes == 0 ? columns : columns / NR_ * NR_;
+      const RightColumns right = right_columns(memory, tile, k, depth);
+      // Rows that are finished at once stay in the first cache meanwhile; where they are not added to again,
+      // the next ones take their place.
+      std::int64_t some = tile.rows;
+      if (finishes && !part->plain) some = round_up(std::max(kFinishedRows, kFinished / columns), MR_);
+      for (std::int64_t row = 0; row < tile.rows; row += some) {
+        const std::int64_t rows = std::min(some, tile.rows - row);
+        float* const c = finishes && first && !part->plain ? tile.c : tile.c + row * tile.c_stride;
+        multiply({left.panel(row / MR_), left.next}, rows, right, columns, c, tile.c_stride, first,
+                 row == 0 ? tile.sums : nullptr);
+        if (finishes) finish(memory, tile.stripe, tile.row + row, rows, c, tile.c_stride);
       }
-      if (part->packing != Part::Packing::shared && packed_from < columns) {
-        float* const to = scratch_floats(static_cast<std::size_t>(depth_ * width_), 2);
-        part->b.pack(memory, {batch, k, depth, column + packed_from, columns - packed_from}, NR_, to);
-        panels = to;
-      }
-      for (std::int64_t j = 0; j < columns; j += NR_) {
-        const RightPanel right = j < packed_from ? RightPanel{ready.data + j, ready.depth}
-                                                 : RightPanel{panels + (j - packed_from) * depth, NR_};
-        const std::int64_t n = std::min(NR_, columns - j);
-        if (tile.sums) add_column_sums(right.data, right.depth, depth, n, tile.sums + j);
-        // Meanwhile the next panel comes nearer, a slice with each call.
-        const bool follows = j + NR_ < columns;
-        const bool in_place = j + NR_ < packed_from && depth * columns >= kLargeBlock;
-        const std::int64_t calls = ceil_div(tile.rows, MR_), slice = ceil_div(depth, calls);
-        const std::int64_t step = follows && j >= packed_from ? 4 * NR_ / calls : 0;
-        for (std::int64_t i = 0; i < calls; ++i) {
-          if (in_place)
-            for (std::int64_t r = i * slice; r < std::min(depth, (i + 1) * slice); ++r) {
-              const float* const next = right.data + r * right.depth + NR_;
-              for (std::int64_t at = 0; at < NR_; at += kLine) __builtin_prefetch(next + at, 0, 2);
-            }
-          const Ahead ahead{
-              step ? reinterpret_cast<const char*>(right.data + NR_ * depth) + i * step * depth : nullptr,
-              step};
-          micro_kernel(left.panel(i), right, static_cast<int>(std::min(MR_, tile.rows - i * MR_)),
-                       static_cast<int>(n), depth, tile.c + i * MR_ * tile.c_stride + j, tile.c_stride,
-                       k == tile.k_begin, ahead);
-        }
+    }
+  }
+
+  // One row times columns that lie each side by side.
+  void row_of_dots(const Memory& memory, const Tile& tile, const LeftPanel& left, std::int64_t k, std::int64_t depth,
+                   float* room) const {
+    const Stripe& s = tile.stripe;
+    const float* row = left.data;
+    if (left.depth != 1) {
+      for (std::int64_t i = 0; i < depth; ++i) room[i] = row[i * left.depth];
+      row = room;
+    }
+    const RightPanel right = s.part->b.right(memory, {s.batch, k, depth, s.column, s.columns});
+    add_dots(row, right.data, s.part->b.column(), depth, s.columns, tile.c, k == tile.k_begin);
+  }
+
+  // The right operand of a tile, packed as far as it has to be.
+  RightColumns right_columns(const Memory& memory, const Tile& tile, std::int64_t k, std::int64_t depth) const {
+    const auto& [part, batch, column, columns] = tile.stripe;
+    RightColumns right{{}, tile.packed ? tile.packed + k * round_up(columns, NR_) : nullptr, 0, NR_, depth};
+    if (part->packing == Part::Packing::none) {
+      right.ready = part->b.right(memory, {batch, k, depth, column, columns});
+      right.packed_from = columns % (NR_ / 2) == 0 ? columns : columns / NR_ * NR_;
+    }
+    if (part->packing != Part::Packing::shared && right.packed_from < columns) {
+      float* const to = scratch_floats(static_cast<std::size_t>(depth_ * width_), 2);
+      part->b.pack(memory, {batch, k, depth, column + right.packed_from, columns - right.packed_from}, NR_, to);
+      right.panels = to;
+    }
+    return right;
+  }
+
+  // c (+)= rows times columns, panel by panel, and the sums of these columns, unless null. Meanwhile the next panel
+  // comes nearer, a slice with each call.
+  void multiply(const LeftRows& left, std::int64_t rows, const RightColumns& right, std::int64_t columns, float* c,
+                std::int64_t c_stride, bool first, double* sums) const {
+    const std::int64_t depth = right.depth, calls = ceil_div(rows, MR_), slice = ceil_div(depth, calls);
+    for (std::int64_t j = 0; j < columns; j += NR_) {
+      const RightPanel panel = right.panel(j);
+      const std::int64_t n = std::min(NR_, columns - j);
+      if (sums) add_column_sums(panel.data, panel.depth, depth, n, sums + j);
+      const bool follows = j + NR_ < columns;
+      const bool in_place = follows && !right.packed(j + NR_) && depth * columns >= kLargeBlock;
+      const std::int64_t step = follows && right.packed(j) ? 4 * NR_ / calls : 0;
+      for (std::int64_t i = 0; i < calls; ++i) {
+        if (in_place)
+          for (std::int64_t r = i * slice; r < std::min(depth, (i + 1) * slice); ++r) {
+            const float* const next = panel.data + r * panel.depth + NR_;
+            for (std::int64_t at = 0; at < NR_; at += kLine) __builtin_prefetch(next + at, 0, 2);
+          }
+        const Ahead ahead{
+            step ? reinterpret_cast<const char*>(panel.data + NR_ * depth) + i * step * depth : nullptr, step};
+        micro_kernel(left.panel(i), panel, static_cast<int>(std::min(MR_, rows - i * MR_)),
+                     static_cast<int>(n), depth, c + i * MR_ * c_stride + j, c_stride, first,
+                     ahead);
       }
     }
   }
@@ -327,6 +402,7 @@ class Matmul : public Compiled {
   std::int64_t MR_, NR_;
   std::int64_t height_ = 0, width_ = 0, depth_ = 0;  // of a tile, and of k at a time
   std::int64_t down_ = 0, across_ = 0;               // tiles of a batch
+  std::int64_t rows_together_ = 1;                   // of these down
   std::int64_t splits_ = 1, split_ = 0;              // parts of k
   std::int64_t together_ = 1;                        // tiles of a task
   bool shares_ = false;
