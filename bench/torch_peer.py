@@ -4,6 +4,8 @@
 A step is forward, backward, clipping at global norm 1 (not for mlp_sin) and AdamW (lr 1e-3, weight decay 0.01), in f32, on one
 batch of random data that stays on the device. Nothing is read while it is timed. ms_per_step is the median of 5 runs, best_ms the
 best. gemm_N is one product of N x N matrices. Modes: eager, and compile (torch.compile of forward and loss).
+
+With --turns each line of the input asks for one more timing in the mode that it names, and is answered by one line.
 """
 import argparse
 import json
@@ -171,26 +173,48 @@ def time_steps(step, count, device):
     return 1000 * (time.perf_counter() - start) / count
 
 
-def measure(step, seconds, device):
-    """Milliseconds per step of each run, sorted. Steps before that compile, choose kernels and fill caches."""
-    for _ in range(3):
-        time_steps(step, 1, device)
-    budget = 1000 * seconds / RUNS
-    once = time_steps(step, 1, device)
-    once = time_steps(step, max(1, min(100, int(budget / 4 / once))), device)
-    steps = max(1, min(MOST_STEPS, int(budget / once)))
-    return sorted(time_steps(step, steps, device) for _ in range(RUNS))
+class Case:
+    """A model in a mode, set up and warm."""
+
+    def __init__(self, name, mode, args):
+        self.name, self.mode, self.args = name, mode, args
+        self.N = int(name[5:]) if name.startswith("gemm_") else 0
+        if self.N:
+            self.step, self.batch = product(self.N, args.device), 1
+        else:
+            self.step, self.batch = training_step(name, mode, args.batch, args.device)
+        for _ in range(3):  # compile, choose kernels and fill caches
+            self.time(1)
+        budget = 1000 * args.seconds / RUNS
+        once = self.time(max(1, min(100, int(budget / 4 / self.time(1)))))
+        self.steps = max(1, min(MOST_STEPS, int(budget / once)))
+
+    def time(self, count):
+        return time_steps(self.step, count, self.args.device)
+
+    def measure(self):
+        times = sorted(self.time(self.steps) for _ in range(RUNS))
+        line = {"peer": "torch " + torch.__version__, "model": self.name, "mode": self.mode, "device": self.args.device,
+                "threads": torch.get_num_threads(), "batch": self.batch, "ms_per_step": round(times[RUNS // 2], 4),
+                "best_ms": round(times[0], 4)}
+        if self.N:
+            line["gflops"] = round(2e-6 * self.N**3 / times[RUNS // 2], 2)
+        return line
 
 
-def run(name, mode, args):
-    N = int(name[5:]) if name.startswith("gemm_") else 0
-    step, batch = (product(N, args.device), 1) if N else training_step(name, mode, args.batch, args.device)
-    times = measure(step, args.seconds, args.device)
-    line = {"peer": "torch " + torch.__version__, "model": name, "mode": mode, "device": args.device, "threads": torch.get_num_threads(),
-            "batch": batch, "ms_per_step": round(times[RUNS // 2], 4), "best_ms": round(times[0], 4)}
-    if N:
-        line["gflops"] = round(2e-6 * N**3 / times[RUNS // 2], 2)
-    print(json.dumps(line), flush=True)
+class Cases:
+    """Those that were asked for, each set up once."""
+
+    def __init__(self, args):
+        self.args, self.cases = args, {}
+
+    def line(self, name, mode):
+        try:
+            if (name, mode) not in self.cases:
+                self.cases[name, mode] = Case(name, mode, self.args)
+            return self.cases[name, mode].measure()
+        except Exception as error:  # torch.compile needs a compiler, and knows many ways to fail
+            return {"model": name, "mode": mode, "error": f"{type(error).__name__}: {error}"[:300]}
 
 
 def main():
@@ -201,6 +225,7 @@ def main():
     parser.add_argument("--threads", type=int, default=0, help="of the CPU (default: PyTorch's own choice)")
     parser.add_argument("--batch", type=int, default=0, help="instead of each model's own")
     parser.add_argument("--seconds", type=float, default=2, help="of timing for each model and mode")
+    parser.add_argument("--turns", action="store_true", help="time the model when a line of the input names a mode")
     args = parser.parse_args()
     names = args.models.split(",")
     for name in names:
@@ -208,14 +233,16 @@ def main():
             sys.exit(f"torch_peer: there is no model '{name}'\n  hint: {', '.join(MODELS)}, gemm_1024")
     if args.threads:
         torch.set_num_threads(args.threads)
+    if args.turns:
+        cases = Cases(args)
+        for mode in sys.stdin:
+            print(json.dumps(cases.line(names[0], mode.strip())), flush=True)
+        return
     for name in names:
         for mode in args.modes.split(","):
             if mode == "compile" and name.startswith("gemm_"):
                 continue  # one call of a library either way
-            try:
-                run(name, mode, args)
-            except Exception as error:  # torch.compile needs a compiler, and knows many ways to fail
-                print(json.dumps({"model": name, "mode": mode, "error": f"{type(error).__name__}: {error}"[:300]}), flush=True)
+            print(json.dumps(Cases(args).line(name, mode)), flush=True)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,9 @@ class Compare : public testing::Test {
     script("tg", R"(echo "$@" >> FOLDER/calls
 echo '{"model":"m","threads":2,"simd":"AVX2","batch":4,"ms_per_step":2.0,"best_ms":1.5}')");
     script("peer", R"(echo "$@" >> FOLDER/calls
-for mode in ${4//,/ }; do
-  if [ $mode = eager ]; then ms=8.0; else ms=5.0; fi
+while read mode; do
+  echo $mode >> FOLDER/calls
+  if [ $mode = compile ]; then ms=5.0; else ms=8.0; fi
   echo '{"peer":"torch 2","model":"m","mode":"'$mode'","batch":4,"ms_per_step":'$ms',"best_ms":4.5}'
 done)");
   }
@@ -62,15 +63,14 @@ TEST_F(Compare, TakesTurnsAndCountsTheFasterMode) {
   EXPECT_EQ(lines[0]["load"], false);
   const std::string both = "--seconds 0.5 --threads 2 --batch 4\n";
   const std::string own = "bench --json --models m --device cpu " + both;
-  EXPECT_EQ(calls(), own + "--models m --modes eager,compile --device cpu " + both + own +
-                         "--models m --modes compile --device cpu " + both);
+  EXPECT_EQ(calls(), "--turns --models m --device cpu " + both + "eager\ncompile\n" + own + "compile\n" + own);
 }
 
 TEST_F(Compare, PrintsATable) {
-  const ToolRun run = compare("--rounds 1 --load");
+  const ToolRun run = compare("--rounds 1 --load --processors 0");
   ASSERT_EQ(run.exit_code, 0) << run.err;
   expect_starts_with(
-      run.out, "torch 2, 2 threads, AVX2, one core kept busy\nmodel         batch     ours ms");
+      run.out, "torch 2, 2 threads, AVX2, one processor kept busy\nmodel         batch     ours ms");
   expect_contains(run.out,
                   "\nm                 4       2.000       1.500       5.000       4.500  compile  "
                   "   2.50  2.50 to 2.50\n");
@@ -88,9 +88,11 @@ echo '{"model":"m","threads":2,"batch":4,"ms_per_step":'$((1 << n))'}')");
 }
 
 TEST_F(Compare, GoesOnWithTheModeThatWorks) {
-  script("peer", R"(echo '{"model":"m","mode":"compile","error":"no compiler"}'
-echo '{"model":"m","mode":"eager","batch":4,"ms_per_step":6.0,"best_ms":6.0}')");
-  const ToolRun run = compare("--rounds 1 --json");
+  script("peer", R"(while read mode; do
+  if [ $mode = compile ]; then echo '{"model":"m","mode":"compile","error":"no compiler"}'
+  else echo '{"model":"m","mode":"eager","batch":4,"ms_per_step":6.0,"best_ms":6.0}'; fi
+done)");
+  const ToolRun run = compare("--rounds 2 --json");
   EXPECT_EQ(run.err, "compare: PyTorch, m, compile: no compiler\n");
   EXPECT_EQ(json_lines(run)[0]["ratio"], 3.0);
 }
@@ -100,14 +102,30 @@ TEST_F(Compare, SaysWhatFailed) {
   script("peer", "echo 'PyTorch is not installed' >&2; exit 1");
   ToolRun run = compare("--rounds 1 --modes eager");
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_EQ(run.err, "PyTorch is not installed\ncompare: this failed with exit code 1: " + at +
-                         "/peer --models m --modes eager --device cpu --seconds 2\n");
+  EXPECT_EQ(run.err, "PyTorch is not installed\ncompare: this ended with exit code 1: " + at +
+                         "/peer --turns --models m --device cpu --seconds 0.5\n");
   script("peer", "echo Segmentation fault");
   run = compare("--rounds 1 --modes eager");
   EXPECT_EQ(run.exit_code, 1);
   expect_starts_with(run.err, "compare: this printed something that is no JSON (");
+  script("peer", R"(read mode; echo '{"model":"m","mode":"'$mode'","error":"no"}')");
+  EXPECT_EQ(compare("--modes eager").err, "compare: PyTorch, m, eager: no\ncompare: no time came from: " + at +
+                                              "/peer --turns --models m --device cpu --seconds 0.5\n");
+}
+
+TEST_F(Compare, SaysWhatIsMissing) {
+  const std::string at = folder_.string();
   fs::remove(folder_ / "tg");
   EXPECT_EQ(compare("").err, "compare: cannot run " + at + "/tg: No such file or directory\n");
+  fs::remove(folder_ / "peer");
+  EXPECT_EQ(compare("").err, "compare: cannot run " + at + "/peer: No such file or directory\n");
+  EXPECT_EQ(compare("--processors 4095").err, "compare: --processors 4095: Invalid argument\n");
+  expect_contains(compare("--processors one").err, "numbers of processors were expected, as in 0,1: one\n");
+}
+
+TEST_F(Compare, TimesProductsInOneMode) {
+  ASSERT_EQ(compare("--models gemm_8 --rounds 1").exit_code, 0);
+  expect_contains(calls(), "\neager\nbench");
 }
 
 // It cannot run where PyTorch is missing, but it must say so, and be Python.
