@@ -91,7 +91,6 @@ class Matmul : public Compiled {
       : M_(kernel.M),
         K_(kernel.K),
         batches_(kernel.batches),
-        MR_(panel_rows()),
         NR_(panel_columns()),
         a_(kernel.loads, kernel.a, kernel.M, kernel.K) {
     for (const ir::MatmulPart& part : kernel.parts) {
@@ -133,7 +132,7 @@ class Matmul : public Compiled {
     }
     // Shared panels lie where a tile would pack its edge.
     for (Part& part : parts_)
-      if (shares_ && part.N % (NR_ / 2) != 0) part.packing = Part::Packing::shared;
+      if (shares_ && part.N % (panel_lanes()) != 0) part.packing = Part::Packing::shared;
   }
 
   void run(const Memory& memory, Executor& executor) const override {
@@ -301,11 +300,11 @@ class Matmul : public Compiled {
       // Rows that are finished at once stay in the first cache meanwhile; where they are not added to again,
       // the next ones take their place.
       std::int64_t some = tile.rows;
-      if (finishes && !part->plain) some = round_up(std::max(kFinishedRows, kFinished / columns), MR_);
+      if (finishes && !part->plain) some = round_up(std::max(kFinishedRows, kFinished / columns), kPanelRows);
       for (std::int64_t row = 0; row < tile.rows; row += some) {
         const std::int64_t rows = std::min(some, tile.rows - row);
         float* const c = finishes && first && !part->plain ? tile.c : tile.c + row * tile.c_stride;
-        multiply({left.panel(row / MR_), left.next}, rows, right, columns, c, tile.c_stride, first,
+        multiply({left.panel(row / kPanelRows), left.next}, rows, right, columns, c, tile.c_stride, first,
                  row == 0 ? tile.sums : nullptr);
         if (finishes) finish(memory, tile.stripe, tile.row + row, rows, c, tile.c_stride);
       }
@@ -331,7 +330,7 @@ class Matmul : public Compiled {
     RightColumns right{{}, tile.packed ? tile.packed + k * round_up(columns, NR_) : nullptr, 0, NR_, depth};
     if (part->packing == Part::Packing::none) {
       right.ready = part->b.right(memory, {batch, k, depth, column, columns});
-      right.packed_from = columns % (NR_ / 2) == 0 ? columns : columns / NR_ * NR_;
+      right.packed_from = columns % (panel_lanes()) == 0 ? columns : columns / NR_ * NR_;
     }
     if (part->packing != Part::Packing::shared && right.packed_from < columns) {
       float* const to = scratch_floats(static_cast<std::size_t>(depth_ * width_), 2);
@@ -345,7 +344,7 @@ class Matmul : public Compiled {
   // comes nearer, a slice with each call.
   void multiply(const LeftRows& left, std::int64_t rows, const RightColumns& right, std::int64_t columns, float* c,
                 std::int64_t c_stride, bool first, double* sums) const {
-    const std::int64_t depth = right.depth, calls = ceil_div(rows, MR_), slice = ceil_div(depth, calls);
+    const std::int64_t depth = right.depth, calls = ceil_div(rows, kPanelRows), slice = ceil_div(depth, calls);
     for (std::int64_t j = 0; j < columns; j += NR_) {
       const RightPanel panel = right.panel(j);
       const std::int64_t n = std::min(NR_, columns - j);
@@ -361,8 +360,8 @@ class Matmul : public Compiled {
           }
         const Ahead ahead{
             step ? reinterpret_cast<const char*>(panel.data + NR_ * depth) + i * step * depth : nullptr, step};
-        micro_kernel(left.panel(i), panel, static_cast<int>(std::min(MR_, rows - i * MR_)),
-                     static_cast<int>(n), depth, c + i * MR_ * c_stride + j, c_stride, first,
+        micro_kernel(left.panel(i), panel, static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - i * kPanelRows)),
+                     static_cast<int>(n), depth, c + i * kPanelRows * c_stride + j, c_stride, first,
                      ahead);
       }
     }
@@ -399,7 +398,7 @@ class Matmul : public Compiled {
   }
 
   std::int64_t M_, K_, N_ = 0, batches_;
-  std::int64_t MR_, NR_;
+  std::int64_t NR_;
   std::int64_t height_ = 0, width_ = 0, depth_ = 0;  // of a tile, and of k at a time
   std::int64_t down_ = 0, across_ = 0;               // tiles of a batch
   std::int64_t rows_together_ = 1;                   // of these down

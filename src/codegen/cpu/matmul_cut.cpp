@@ -57,7 +57,7 @@ Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K, std::span<c
   cut.depth = even_piece(ceil_div(K, cut.splits), kDepth, 8);
   cut.split = round_up(ceil_div(K, cut.splits), cut.depth);
   cut.splits = std::max<std::int64_t>(1, ceil_div(K, std::max<std::int64_t>(1, cut.split)));
-  cut.height = even_piece(M, rows, panel_rows());
+  cut.height = even_piece(M, rows, kPanelRows);
   cut.down = ceil_div(M, cut.height);
   for (const std::int64_t width : widths) cut.width = std::max(cut.width, even_piece(width, columns, panel_columns()));
   for (const std::int64_t width : widths) cut.across += ceil_div(width, cut.width);

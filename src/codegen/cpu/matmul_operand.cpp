@@ -47,7 +47,7 @@ const float* Operand::run(const Memory& memory, std::int64_t begin, std::int64_t
 }
 
 LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) const {
-  const std::int64_t rows = piece.rows, columns = piece.columns, MR = panel_rows();
+  const std::int64_t rows = piece.rows, columns = piece.columns, MR = kPanelRows;
   if (strided_) {
     const float* const from = at(memory, piece);
     if (row_stride_ == 1 && column_stride_ > kFarApart) {

@@ -7,7 +7,7 @@
 
 namespace tensorgrad::cpu {
 
-// Panels of panel_rows() rows, `next` apart.
+// Panels of kPanelRows rows, `next` apart.
 struct LeftRows {
   LeftPanel first;
   std::int64_t next;

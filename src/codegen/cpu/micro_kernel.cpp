@@ -16,16 +16,18 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sums take two registers a row; two more hold the right operand, one or two the left. With 32 registers 8
-// rows are as fast as 14, and divide the sizes that people choose.
+// Sums take a register for each row and vector; the right operand takes one for each vector, the left one.
+// Of the tiles that fit, six rows by four vectors read least for each multiplication: that is what counts
+// where something else has half of the core. With 16 registers two vectors fit.
 #if HWY_TARGET <= HWY_AVX3 || (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
-constexpr int kRows = kMaxPanelRows;
+constexpr int kVectors = 4;
 #else
-constexpr int kRows = kMinPanelRows;
+constexpr int kVectors = 2;
 #endif
+static_assert(kVectors * hn::MaxLanes(hn::ScalableTag<float>()) <= kMaxPanelColumns);
 
-int PanelRows() { return kRows; }
-int PanelColumns() { return static_cast<int>(2 * hn::Lanes(hn::ScalableTag<float>())); }
+int PanelLanes() { return static_cast<int>(hn::Lanes(hn::ScalableTag<float>())); }
+int PanelColumns() { return kVectors * PanelLanes(); }
 
 // The first n lanes of a vector.
 template <class D, class V>
@@ -69,8 +71,7 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
   each(std::make_index_sequence<U * S>(), [&](auto i) HWY_ATTR { sum[i] = hn::Zero(d); });
   const auto step = [&](auto u) HWY_ATTR {
     Vector y[V];
-    y[0] = hn::LoadU(d, b);
-    if constexpr (V == 2) y[1] = hn::LoadU(d, b + lanes);
+    each(std::make_index_sequence<V>(), [&](auto v) HWY_ATTR { y[v] = hn::LoadU(d, b + v * lanes); });
     each(std::make_index_sequence<R>(), [&](auto r) HWY_ATTR {
       const auto x = hn::Set(d, a[r * row]);
       each(std::make_index_sequence<V>(), [&](auto v) HWY_ATTR {
@@ -84,7 +85,7 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     ahead += next.step;
   };
   each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {  // needed at the end
-    hwy::Prefetch(c + decltype(i)::value / V * stride + decltype(i)::value % V * 16);
+    hwy::Prefetch(c + decltype(i)::value / V * stride + decltype(i)::value % V * static_cast<int>(lanes));
   });
   std::int64_t k = 0;
   for (; k + U <= K; k += U) each(std::make_index_sequence<U>(), step);
@@ -107,17 +108,17 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
 using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, float*, std::int64_t, bool,
                           const Ahead&);
 
-template <int V, std::size_t... R>
-constexpr std::array<Function, sizeof...(R)> Functions(std::index_sequence<R...>) {
-  return {Panel<static_cast<int>(R) + 1, V>...};
+// By vectors, then by rows.
+template <std::size_t... I>
+constexpr std::array<Function, sizeof...(I)> Functions(std::index_sequence<I...>) {
+  return {Panel<static_cast<int>(I) % kPanelRows + 1, static_cast<int>(I) / kPanelRows + 1>...};
 }
 
 void MicroKernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
                  std::int64_t stride, bool first, const Ahead& next) {
-  static constexpr auto kOne = Functions<1>(std::make_index_sequence<kRows>());
-  static constexpr auto kTwo = Functions<2>(std::make_index_sequence<kRows>());
-  const auto i = static_cast<std::size_t>(rows - 1);
-  (2 * columns <= PanelColumns() ? kOne[i] : kTwo[i])(a, b, columns, K, c, stride, first, next);
+  static constexpr auto kFunctions = Functions(std::make_index_sequence<kVectors * kPanelRows>());
+  const int vectors = (columns + PanelLanes() - 1) / PanelLanes();
+  kFunctions[static_cast<std::size_t>((vectors - 1) * kPanelRows + rows - 1)](a, b, columns, K, c, stride, first, next);
 }
 
 }  // namespace tensorgrad::cpu::HWY_NAMESPACE
@@ -126,11 +127,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tensorgrad::cpu {
 
-HWY_EXPORT(PanelRows);
+HWY_EXPORT(PanelLanes);
 HWY_EXPORT(PanelColumns);
 HWY_EXPORT(MicroKernel);
 
-int panel_rows() { return HWY_DYNAMIC_DISPATCH(PanelRows)(); }
+int panel_lanes() { return HWY_DYNAMIC_DISPATCH(PanelLanes)(); }
 int panel_columns() { return HWY_DYNAMIC_DISPATCH(PanelColumns)(); }
 
 void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,

@@ -37,9 +37,9 @@ void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t d
   }
 }
 
-template <int R>
-void PackRows(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
+void PackLeft(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
               float* HWY_RESTRICT to) {
+  constexpr std::int64_t R = kPanelRows;
   const std::int64_t whole = columns / R * R;
   for (std::int64_t first = 0; first < whole; first += kTogether * R) {
     const std::int64_t end = std::min(whole, first + kTogether * R);
@@ -50,12 +50,6 @@ void PackRows(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t dep
   if (whole == columns) return;
   for (std::int64_t i = 0; i < depth; ++i)
     std::copy(from + i * row + whole, from + i * row + columns, to + whole * depth + i * R);
-}
-
-void PackLeft(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, std::int64_t MR,
-              float* to) {
-  MR == kMaxPanelRows ? PackRows<kMaxPanelRows>(from, row, depth, columns, to)
-                      : PackRows<kMinPanelRows>(from, row, depth, columns, to);
 }
 
 // Four columns of a panel, four values of k at a time.
@@ -186,7 +180,7 @@ void pack_turned_panels(const float* from, std::int64_t column, std::int64_t dep
   HWY_DYNAMIC_DISPATCH(PackTurnedPanels)(from, column, depth, columns, NR, to);
 }
 void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, float* to) {
-  HWY_DYNAMIC_DISPATCH(PackLeft)(from, row, depth, columns, panel_rows(), to);
+  HWY_DYNAMIC_DISPATCH(PackLeft)(from, row, depth, columns, to);
 }
 void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                      double* sum) {

@@ -13,11 +13,11 @@ void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::i
 void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns,
                         std::int64_t NR, float* to);
 
-// Panels of panel_rows() columns. What is past the edge is left as it is: nobody reads it.
+// Panels of kPanelRows columns. What is past the edge is left as it is: nobody reads it.
 void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, float* to);
 
 // sum[j] += the sum of from[i * row + j] over i. Whole vectors are read and written: memory and `sum` go on
-// to a multiple of panel_columns() / 2. Short stretches are added in float, in an order of their own.
+// to a multiple of panel_lanes(). Short stretches are added in float, in an order of their own.
 void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                      double* sum);
 
