@@ -66,9 +66,11 @@ struct Tile {
   std::int64_t row, rows, k_begin, k_end;
   const float* packed;  // shared panels of the stripe, or null
   double* sums;         // of the stripe's columns, or null
-  float* c;
+  float* c;  // sums for some of k
   std::int64_t c_stride;
-  bool finishes;  // all of k: what becomes of the product is computed as soon as it is there
+  bool finishes;     // all of k: what becomes of the product is computed as soon as it is there
+  float* to;         // the sums themselves, if they are a result as they are, or null
+  std::int64_t row_of_to;
 };
 
 // The right operand of a tile for some of k: columns from `packed_from` on are in panels, those before lie as
@@ -107,7 +109,8 @@ class Matmul : public Compiled {
     }
     std::vector<std::int64_t> widths;
     for (const Part& part : parts_) widths.push_back(part.N);
-    const Cut cut = cut_matmul(batches_, M_, K_, widths);
+    const bool epilogues = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return !part.plain; });
+    const Cut cut = cut_matmul(batches_, M_, K_, widths, epilogues);
     height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down, across_ = cut.across;
     splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
     rows_together_ = std::clamp<std::int64_t>(kRowsTogether / std::max<std::int64_t>(1, K_ * height_), 1,
@@ -216,16 +219,14 @@ class Matmul : public Compiled {
                   .k_end = K_,
                   .packed = packed ? packed + own * K_ * width_ : nullptr,
                   .sums = adds ? sums : nullptr,
-                  .c = nullptr,
+                  .c = scratch_floats(static_cast<std::size_t>(height_ * width_), 3),
                   .c_stride = s.columns,
-                  .finishes = true};
+                  .finishes = true,
+                  .to = nullptr,
+                  .row_of_to = s.part->N};
         if (adds) std::fill_n(sums, round_up(s.columns, NR_), 0.0);
-        // With more of k, rows that are added to again are better where they do not conflict in the cache.
-        if (s.part->plain && !s.part->stores.empty() && K_ <= depth_)
-          tile.c = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column,
-          tile.c_stride = s.part->N;
-        else
-          tile.c = scratch_floats(static_cast<std::size_t>(height_ * width_), 3);
+        if (s.part->plain && !s.part->stores.empty())
+          tile.to = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column;
         compute(memory, tile);
         if (adds) {
           float* const to = memory.at(s.part->column_sums.place) + s.batch * s.part->N + s.column;
@@ -257,7 +258,9 @@ class Matmul : public Compiled {
                        .sums = adds ? sums.data() + (own * splits_ + part) * padded : nullptr,
                        .c = parts + (t * splits_ + part) * room,
                        .c_stride = s.columns,
-                       .finishes = false});
+                       .finishes = false,
+                       .to = nullptr,
+                       .row_of_to = 0});
     });
     executor.run(tiles, [&](std::int64_t t) {
       const auto [own, down] = tile_at(round, t);
@@ -297,16 +300,18 @@ class Matmul : public Compiled {
         continue;
       }
       const RightColumns right = right_columns(memory, tile, k, depth);
-      // Rows that are finished at once stay in the first cache meanwhile; where they are not added to again,
-      // the next ones take their place.
-      std::int64_t some = tile.rows;
-      if (finishes && !part->plain) some = round_up(std::max(kFinishedRows, kFinished / columns), kPanelRows);
+      // The last sums go where they belong. Rows that are finished at once stay in the first cache meanwhile;
+      // where they are not added to again, the next ones take their place.
+      const bool in_place = finishes && tile.to, in_turn = finishes && !part->plain;
+      const std::int64_t some = in_turn ? round_up(std::max(kFinishedRows, kFinished / columns), kPanelRows) : tile.rows;
       for (std::int64_t row = 0; row < tile.rows; row += some) {
         const std::int64_t rows = std::min(some, tile.rows - row);
-        float* const c = finishes && first && !part->plain ? tile.c : tile.c + row * tile.c_stride;
-        multiply({left.panel(row / kPanelRows), left.next}, rows, right, columns, c, tile.c_stride, first,
-                 row == 0 ? tile.sums : nullptr);
-        if (finishes) finish(memory, tile.stripe, tile.row + row, rows, c, tile.c_stride);
+        float* const sums = first && in_turn ? tile.c : tile.c + row * tile.c_stride;
+        float* const c = in_place ? tile.to : sums;
+        const std::int64_t stride = in_place ? tile.row_of_to : tile.c_stride;
+        multiply({left.panel(row / kPanelRows), left.next}, rows, right, columns,
+                 first ? Before{} : Before{sums, tile.c_stride}, c, stride, row == 0 ? tile.sums : nullptr);
+        if (finishes) finish(memory, tile.stripe, tile.row + row, rows, c, stride);
       }
     }
   }
@@ -340,10 +345,10 @@ class Matmul : public Compiled {
     return right;
   }
 
-  // c (+)= rows times columns, panel by panel, and the sums of these columns, unless null. Meanwhile the next panel
+  // c = before + rows times columns, panel by panel, and the sums of these columns, unless null. Meanwhile the next panel
   // comes nearer, a slice with each call.
-  void multiply(const LeftRows& left, std::int64_t rows, const RightColumns& right, std::int64_t columns, float* c,
-                std::int64_t c_stride, bool first, double* sums) const {
+  void multiply(const LeftRows& left, std::int64_t rows, const RightColumns& right, std::int64_t columns,
+                const Before& before, float* c, std::int64_t stride, double* sums) const {
     const std::int64_t depth = right.depth, calls = ceil_div(rows, kPanelRows), slice = ceil_div(depth, calls);
     for (std::int64_t j = 0; j < columns; j += NR_) {
       const RightPanel panel = right.panel(j);
@@ -360,9 +365,11 @@ class Matmul : public Compiled {
           }
         const Ahead ahead{
             step ? reinterpret_cast<const char*>(panel.data + NR_ * depth) + i * step * depth : nullptr, step};
-        micro_kernel(left.panel(i), panel, static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - i * kPanelRows)),
-                     static_cast<int>(n), depth, c + i * kPanelRows * c_stride + j, c_stride, first,
-                     ahead);
+        const std::int64_t row = i * kPanelRows;
+        micro_kernel(left.panel(i), panel, static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - row)),
+                     static_cast<int>(n), depth,
+                     before.data ? Before{before.data + row * before.row + j, before.row} : before,
+                     c + row * stride + j, stride, ahead);
       }
     }
   }

@@ -16,6 +16,7 @@ constexpr std::int64_t kManyTiles = 16;      // keep all threads busy
 constexpr std::int64_t kTaskWork = 1 << 17;  // multiplications that are worth handing to a thread
 constexpr std::int64_t kFinish = 16;         // multiplications that an element of the result takes besides
 constexpr double kRunCycles = 4000;          // that handing out tasks once more takes
+constexpr double kFinishCycles = 100;        // that starting an epilogue takes, for a row or some whole ones
 
 // n in pieces of at most `most`, all about as long, multiples of `unit`.
 std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_t unit) {
@@ -25,6 +26,7 @@ std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_t unit) {
 struct Product {
   std::int64_t batches, M, K, N;
   std::span<const std::int64_t> widths;
+  bool epilogues;
   std::int64_t wanted;  // tiles
 };
 
@@ -35,17 +37,21 @@ double cost(const Product& p, std::int64_t rows, std::int64_t columns, std::int6
   const std::int64_t down = ceil_div(p.M, rows), pieces = p.batches * across * down * splits;
   const std::int64_t moved = p.M * p.K * across + p.K * p.N * down + p.M * p.N * (splits > 1 ? 3 * splits : 1);
   const double each = static_cast<double>(p.M * p.N * p.K) / 32 + static_cast<double>(moved) / 4;
-  const double all = static_cast<double>(p.batches) * each;
+  const std::int64_t starts =
+      across == static_cast<std::int64_t>(p.widths.size()) ? ceil_div(p.M * p.N, kBlock) : p.M * across;
+  const double finish = p.epilogues ? static_cast<double>(starts) * kFinishCycles : 0;
+  const double all = static_cast<double>(p.batches) * (each + finish);
   return all / static_cast<double>(std::min(pieces, p.wanted)) + (splits > 1 ? kRunCycles : 0);
 }
 
 }  // namespace
 
-Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K, std::span<const std::int64_t> widths) {
+Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K, std::span<const std::int64_t> widths,
+               bool epilogues) {
   std::int64_t N = 0;
   for (const std::int64_t width : widths) N += width;
   const std::int64_t work = batches * M * N * (K + kFinish);
-  const Product product{batches, M, K, N, widths, std::clamp<std::int64_t>(work / kTaskWork, 1, kManyTiles)};
+  const Product product{batches, M, K, N, widths, epilogues, std::clamp<std::int64_t>(work / kTaskWork, 1, kManyTiles)};
   Cut cut;
   std::int64_t rows = kTileRows, columns = kTileColumns;
   double least = std::numeric_limits<double>::infinity();

@@ -20,7 +20,8 @@ struct Cut {
   std::int64_t together = 1;           // tiles of a task
 };
 
-// `widths` are the columns of each part.
-Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K, std::span<const std::int64_t> widths);
+// `widths` are the columns of each part; `epilogues`: more becomes of the product than to be stored.
+Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K, std::span<const std::int64_t> widths,
+               bool epilogues);
 
 }  // namespace tensorgrad::cpu

@@ -55,8 +55,8 @@ hn::Vec<D> LoadPart(D d, std::size_t n, const float* HWY_RESTRICT from) {
 // R rows of V vectors. Few rows are not enough sums to hide how long an addition takes: then U values of k
 // have sums of their own, which are added at the end.
 template <int R, int V>
-void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int64_t K, float* HWY_RESTRICT c,
-           std::int64_t stride, bool first, const Ahead& next) {
+void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int64_t K, const Before& before, float* c,
+           std::int64_t stride, const Ahead& next) {
   constexpr int S = R * V, U = S >= 8 ? 1 : S >= 4 ? 2 : 4;
   const hn::ScalableTag<float> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -84,8 +84,10 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     __builtin_prefetch(ahead, 0, 2);
     ahead += next.step;
   };
-  each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {  // needed at the end
-    hwy::Prefetch(c + decltype(i)::value / V * stride + decltype(i)::value % V * static_cast<int>(lanes));
+  const float* const needed = before.data ? before.data : c;  // at the end
+  const std::int64_t apart = before.data ? before.row : stride;
+  each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {
+    hwy::Prefetch(needed + decltype(i)::value / V * apart + decltype(i)::value % V * static_cast<int>(lanes));
   });
   std::int64_t k = 0;
   for (; k + U <= K; k += U) each(std::make_index_sequence<U>(), step);
@@ -97,15 +99,17 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
   const std::size_t rest = static_cast<std::size_t>(columns) - (V - 1) * lanes;
   each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {
     constexpr int r = decltype(i)::value / V, v = decltype(i)::value % V;
-    float* const to = c + r * stride + v * static_cast<std::int64_t>(lanes);
+    const std::int64_t column = v * static_cast<std::int64_t>(lanes);
+    const float* const from = before.data + r * before.row + column;
+    float* const to = c + r * stride + column;
     if (v == V - 1 && rest < lanes)
-      StorePart(d, first ? sum[i] : hn::Add(LoadPart(d, rest, to), sum[i]), rest, to);
+      StorePart(d, before.data ? hn::Add(LoadPart(d, rest, from), sum[i]) : sum[i], rest, to);
     else
-      hn::StoreU(first ? sum[i] : hn::Add(hn::LoadU(d, to), sum[i]), d, to);
+      hn::StoreU(before.data ? hn::Add(hn::LoadU(d, from), sum[i]) : sum[i], d, to);
   });
 }
 
-using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, float*, std::int64_t, bool,
+using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, const Before&, float*, std::int64_t,
                           const Ahead&);
 
 // By vectors, then by rows.
@@ -114,11 +118,12 @@ constexpr std::array<Function, sizeof...(I)> Functions(std::index_sequence<I...>
   return {Panel<static_cast<int>(I) % kPanelRows + 1, static_cast<int>(I) / kPanelRows + 1>...};
 }
 
-void MicroKernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
-                 std::int64_t stride, bool first, const Ahead& next) {
+void MicroKernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, const Before& before,
+                 float* c, std::int64_t stride, const Ahead& next) {
   static constexpr auto kFunctions = Functions(std::make_index_sequence<kVectors * kPanelRows>());
   const int vectors = (columns + PanelLanes() - 1) / PanelLanes();
-  kFunctions[static_cast<std::size_t>((vectors - 1) * kPanelRows + rows - 1)](a, b, columns, K, c, stride, first, next);
+  const auto i = static_cast<std::size_t>((vectors - 1) * kPanelRows + rows - 1);
+  kFunctions[i](a, b, columns, K, before, c, stride, next);
 }
 
 }  // namespace tensorgrad::cpu::HWY_NAMESPACE
@@ -134,9 +139,9 @@ HWY_EXPORT(MicroKernel);
 int panel_lanes() { return HWY_DYNAMIC_DISPATCH(PanelLanes)(); }
 int panel_columns() { return HWY_DYNAMIC_DISPATCH(PanelColumns)(); }
 
-void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
-                  std::int64_t stride, bool first, const Ahead& next) {
-  HWY_DYNAMIC_DISPATCH(MicroKernel)(a, b, rows, columns, K, c, stride, first, next);
+void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, const Before& before,
+                  float* c, std::int64_t stride, const Ahead& next) {
+  HWY_DYNAMIC_DISPATCH(MicroKernel)(a, b, rows, columns, K, before, c, stride, next);
 }
 
 }  // namespace tensorgrad::cpu

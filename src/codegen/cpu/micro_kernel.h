@@ -30,10 +30,16 @@ struct Ahead {
   std::int64_t step = 0;
 };
 
-// c[r][j] (+)= sum over k of a(r, k) * b(k, j), for 1 .. kPanelRows rows and 1 .. panel_columns() columns.
-// Rows of c are `stride` apart; `first` overwrites c instead of adding. The order of the additions follows
-// from rows and columns.
-void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, float* c,
-                  std::int64_t stride, bool first, const Ahead& next = {});
+// What a product is added to: element (r, j) is data[r * row + j]; null where there is nothing yet.
+struct Before {
+  const float* data = nullptr;
+  std::int64_t row = 0;
+};
+
+// c[r][j] = before(r, j) + sum over k of a(r, k) * b(k, j), for 1 .. kPanelRows rows and 1 .. panel_columns()
+// columns. Rows of c are `stride` apart; it may be what was before. The order of the additions follows from rows and
+// columns.
+void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, const Before& before,
+                  float* c, std::int64_t stride, const Ahead& next = {});
 
 }  // namespace tensorgrad::cpu

@@ -39,11 +39,16 @@ void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t d
 
 void PackLeft(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
               float* HWY_RESTRICT to) {
-  constexpr std::int64_t R = kPanelRows;
+  constexpr std::int64_t R = kPanelRows, kWide = 8;  // kWide: one move
   const std::int64_t whole = columns / R * R;
   for (std::int64_t first = 0; first < whole; first += kTogether * R) {
     const std::int64_t end = std::min(whole, first + kTogether * R);
-    for (std::int64_t i = 0; i < depth; ++i)
+    std::int64_t i = 0;
+    // What is copied too much is written over with the next value of k.
+    for (; end - R + kWide <= columns && i + 1 < depth; ++i)
+      for (std::int64_t c = first; c < end; c += R)
+        std::memcpy(to + c * depth + i * R, from + i * row + c, kWide * sizeof(float));
+    for (; i < depth; ++i)
       for (std::int64_t c = first; c < end; c += R)
         std::memcpy(to + c * depth + i * R, from + i * row + c, R * sizeof(float));
   }
