@@ -10,7 +10,7 @@ namespace tensorgrad::cpu {
 namespace {
 
 constexpr std::int64_t kSmallRows = 32, kSmallColumns = 64;  // tiles that are not cut further
-constexpr std::int64_t kDepth = 256;         // of k at a time, so that panels stay in cache
+constexpr std::int64_t kDepth = 384;         // of k at a time, so that panels stay in cache
 constexpr std::int64_t kLeastSplit = 128;    // of k
 constexpr std::int64_t kManyTiles = 16;      // keep all threads busy
 constexpr std::int64_t kTaskWork = 1 << 17;  // multiplications that are worth handing to a thread

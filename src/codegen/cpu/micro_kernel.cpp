@@ -69,7 +69,7 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     (f(std::integral_constant<int, I>()), ...);
   };
   each(std::make_index_sequence<U * S>(), [&](auto i) HWY_ATTR { sum[i] = hn::Zero(d); });
-  const auto step = [&](auto u) HWY_ATTR {
+  const auto step = [&](auto u) HWY_ATTR __attribute__((always_inline)) {
     Vector y[V];
     each(std::make_index_sequence<V>(), [&](auto v) HWY_ATTR { y[v] = hn::LoadU(d, b + v * lanes); });
     each(std::make_index_sequence<R>(), [&](auto r) HWY_ATTR {
@@ -81,8 +81,10 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     });
     a += a_step;
     b += b_step;
+  };
+  const auto look_ahead = [&](int steps) HWY_ATTR {
     __builtin_prefetch(ahead, 0, 2);
-    ahead += next.step;
+    ahead += steps * next.step;
   };
   const float* const needed = before.data ? before.data : c;  // at the end
   const std::int64_t apart = before.data ? before.row : stride;
@@ -90,9 +92,20 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     hwy::Prefetch(needed + decltype(i)::value / V * apart + decltype(i)::value % V * static_cast<int>(lanes));
   });
   std::int64_t k = 0;
-  for (; k + U <= K; k += U) each(std::make_index_sequence<U>(), step);
+  constexpr std::integral_constant<int, 0> kFirst;
+  if constexpr (U == 1) {
+    for (; k + 2 <= K; k += 2) {
+      step(kFirst), step(kFirst);
+      look_ahead(2);
+    }
+  } else {
+    for (; k + U <= K; k += U) {
+      each(std::make_index_sequence<U>(), step);
+      look_ahead(U);
+    }
+  }
+  for (; k < K; ++k) step(kFirst);
   if constexpr (U > 1) {
-    for (; k < K; ++k) step(std::integral_constant<int, 0>());
     for (int n = U / 2; n > 0; n /= 2)
       for (int i = 0; i < n * S; ++i) sum[i] = hn::Add(sum[i], sum[i + n * S]);
   }
