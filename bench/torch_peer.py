@@ -202,19 +202,14 @@ class Case:
         return line
 
 
-class Cases:
-    """Those that were asked for, each set up once."""
-
-    def __init__(self, args):
-        self.args, self.cases = args, {}
-
-    def line(self, name, mode):
-        try:
-            if (name, mode) not in self.cases:
-                self.cases[name, mode] = Case(name, mode, self.args)
-            return self.cases[name, mode].measure()
-        except Exception as error:  # torch.compile needs a compiler, and knows many ways to fail
-            return {"model": name, "mode": mode, "error": f"{type(error).__name__}: {error}"[:300]}
+def line_of(cases, name, mode, args):
+    """The times of a case. Those of `cases` are set up already, and so will this be."""
+    try:
+        if (name, mode) not in cases:
+            cases[name, mode] = Case(name, mode, args)
+        return cases[name, mode].measure()
+    except Exception as error:  # torch.compile needs a compiler, and knows many ways to fail
+        return {"model": name, "mode": mode, "error": f"{type(error).__name__}: {error}"[:300]}
 
 
 def main():
@@ -231,18 +226,20 @@ def main():
     for name in names:
         if name not in MODELS and not re.fullmatch(r"gemm_[1-9]\d*", name):
             sys.exit(f"torch_peer: there is no model '{name}'\n  hint: {', '.join(MODELS)}, gemm_1024")
+    if args.turns and len(names) != 1:
+        sys.exit("torch_peer: --turns needs one model")
     if args.threads:
         torch.set_num_threads(args.threads)
     if args.turns:
-        cases = Cases(args)
+        cases = {}
         for mode in sys.stdin:
-            print(json.dumps(cases.line(names[0], mode.strip())), flush=True)
+            print(json.dumps(line_of(cases, names[0], mode.strip(), args)), flush=True)
         return
     for name in names:
         for mode in args.modes.split(","):
             if mode == "compile" and name.startswith("gemm_"):
                 continue  # one call of a library either way
-            print(json.dumps(Cases(args).line(name, mode)), flush=True)
+            print(json.dumps(line_of({}, name, mode, args)), flush=True)
 
 
 if __name__ == "__main__":

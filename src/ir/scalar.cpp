@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <limits>
 
 namespace tensorgrad::ir {
@@ -109,25 +108,6 @@ double identity(Combine combine, DType dtype) {
   return 0;
 }
 
-namespace {
-
-// Computes the same from the same registers. What reads memory, reduces or draws is not compared.
-bool same_value(const Instr& x, const Instr& y) {
-  switch (x.op) {
-    case ScalarOp::load:
-    case ScalarOp::gather:
-    case ScalarOp::check_index:
-    case ScalarOp::reduce:
-    case ScalarOp::random:
-    case ScalarOp::accumulator: return false;
-    default:
-      return x.op == y.op && x.dtype == y.dtype && x.a == y.a && x.b == y.b && x.c == y.c && x.line == y.line &&
-             std::bit_cast<std::uint64_t>(x.value) == std::bit_cast<std::uint64_t>(y.value);
-  }
-}
-
-}  // namespace
-
 Reg ScalarProgram::push(Instr instr) {
   Reg* const operands[] = {&instr.a, &instr.b, &instr.c};
   const bool elementwise = instr.op != ScalarOp::load && instr.op != ScalarOp::constant &&
@@ -144,8 +124,6 @@ Reg ScalarProgram::push(Instr instr) {
       for (Reg* r : operands)
         if (*r >= 0 && line(*r)) *r = push({.op = ScalarOp::spread, .dtype = dtype(*r), .a = *r});
   }
-  for (std::size_t i = 0; i < code.size(); ++i)
-    if (same_value(instr, code[i])) return static_cast<Reg>(i);
   code.push_back(instr);
   return static_cast<Reg>(code.size()) - 1;
 }

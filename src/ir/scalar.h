@@ -62,8 +62,7 @@ struct ScalarProgram {
 
   DType dtype(Reg r) const { return code[static_cast<std::size_t>(r)].dtype; }
 
-  // What is computed already is not computed again. An op over values per line gives a value per line; where both
-  // kinds meet, lines are spread.
+  // An op over values per line gives a value per line; where both kinds meet, lines are spread.
   Reg push(Instr instr);
   Reg load(int slot, DType dtype) { return push({.op = ScalarOp::load, .dtype = dtype, .slot = slot}); }
   Reg constant(double value, DType dtype = DType::f32) {

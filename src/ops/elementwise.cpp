@@ -166,11 +166,8 @@ constexpr Primitive kRelu = unary("relu", real_type,
 // The next three are primitives, not composites, so that their gradients start again from x and
 // nothing but x need be kept.
 
-constexpr auto kHalfRoot = static_cast<float>(1 / std::numbers::sqrt2);
-
-// As the gradient below writes it, so that a kernel that has both computes it once.
 Reg normal_cdf(ScalarProgram& p, Reg x) {
-  const Reg e = p.unary(ScalarOp::erf, p.binary(ScalarOp::mul, x, p.constant(static_cast<double>(kHalfRoot))));
+  const Reg e = p.unary(ScalarOp::erf, p.binary(ScalarOp::mul, x, p.constant(1 / std::numbers::sqrt2)));
   return p.binary(ScalarOp::mul, p.binary(ScalarOp::add, e, p.constant(1)), p.constant(0.5));
 }
 
@@ -181,7 +178,7 @@ constexpr Primitive kGelu = unary("gelu", real_type,
     },
     [](const GradientArgs& d) -> Tensors {
       const Tensor& x = d.in[0];
-      const Tensor cdf = (erf(x * kHalfRoot) + 1.0f) * 0.5f;
+      const Tensor cdf = (erf(x * static_cast<float>(1 / std::numbers::sqrt2)) + 1.0f) * 0.5f;
       const auto peak = static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
       return {d.g * (cdf + x * exp(x * x * -0.5f) * peak)};
     });

@@ -220,7 +220,8 @@ TEST_F(GpuOwnDevice, WhatDoesNotFitIsNamedWithNeedAndLimit) {
                       [&](const Wide& m, const Inputs& in) {
                         line = __LINE__ + 1;
                         const Tensor y = m.l(in["x"]);
-                        return summed ? sum(softmax(y) * cumsum(y, 0)) : y;
+                        const Tensor sums = cumsum(y, 0);  // first: compilers differ in the order of operands
+                        return summed ? sum(softmax(y) * sums) : y;
                       });
     };
   };

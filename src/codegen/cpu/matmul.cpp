@@ -15,7 +15,7 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-constexpr std::int64_t kPanelsPacked = 4;        // by a task
+constexpr std::int64_t kColumnsPacked = 128;     // by a task
 constexpr std::int64_t kPacked = 1 << 22;        // floats that are packed at a time
 constexpr std::int64_t kSmallOperand = 1 << 15;  // floats that need no packing: they stay in cache as they are
 constexpr std::int64_t kLargeBlock = 1 << 16;    // floats that the cache does not fetch by itself in time
@@ -68,9 +68,8 @@ struct Tile {
   double* sums;         // of the stripe's columns, or null
   float* c;  // sums for some of k
   std::int64_t c_stride;
-  bool finishes;     // all of k: what becomes of the product is computed as soon as it is there
-  float* to;         // the sums themselves, if they are a result as they are, or null
-  std::int64_t row_of_to;
+  bool finishes;  // all of k: what becomes of the product is computed as soon as it is there
+  float* to;      // where the sums belong, if they are a result as they are, or null
 };
 
 // The right operand of a tile for some of k: columns from `packed_from` on are in panels, those before lie as
@@ -113,6 +112,7 @@ class Matmul : public Compiled {
     const Cut cut = cut_matmul(batches_, M_, K_, widths, epilogues);
     height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down, across_ = cut.across;
     splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
+    // At least four groups of rows, so that threads have groups of their own.
     rows_together_ = std::clamp<std::int64_t>(kRowsTogether / std::max<std::int64_t>(1, K_ * height_), 1,
                                               std::max<std::int64_t>(1, down_ / 4));
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -135,11 +135,12 @@ class Matmul : public Compiled {
     }
     // Shared panels lie where a tile would pack its edge.
     for (Part& part : parts_)
-      if (shares_ && part.N % (panel_lanes()) != 0) part.packing = Part::Packing::shared;
+      if (shares_ && part.N % panel_lanes() != 0) part.packing = Part::Packing::shared;
   }
 
   void run(const Memory& memory, Executor& executor) const override {
     const std::int64_t stripes = batches_ * across_, room = K_ * width_;
+    if (stripes == 0) return;  // no columns
     std::int64_t together = stripes;  // of one batch, or of whole batches
     if (shares_) {
       const std::int64_t most = std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room));
@@ -189,7 +190,7 @@ class Matmul : public Compiled {
   // them.
   void pack(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
             float* to) const {
-    const std::int64_t blocks = ceil_div(K_, depth_), step = kPanelsPacked * NR_,
+    const std::int64_t blocks = ceil_div(K_, depth_), step = round_up(kColumnsPacked, NR_),
                        pieces = ceil_div(width_, step);
     executor.run(count * blocks * pieces, [&](std::int64_t task) {
       const std::int64_t own = task / (blocks * pieces), k = task / pieces % blocks * depth_,
@@ -222,8 +223,7 @@ class Matmul : public Compiled {
                   .c = scratch_floats(static_cast<std::size_t>(height_ * width_), 3),
                   .c_stride = s.columns,
                   .finishes = true,
-                  .to = nullptr,
-                  .row_of_to = s.part->N};
+                  .to = nullptr};
         if (adds) std::fill_n(sums, round_up(s.columns, NR_), 0.0);
         if (s.part->plain && !s.part->stores.empty())
           tile.to = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column;
@@ -259,8 +259,7 @@ class Matmul : public Compiled {
                        .c = parts + (t * splits_ + part) * room,
                        .c_stride = s.columns,
                        .finishes = false,
-                       .to = nullptr,
-                       .row_of_to = 0});
+                       .to = nullptr});
     });
     executor.run(tiles, [&](std::int64_t t) {
       const auto [own, down] = tile_at(round, t);
@@ -300,15 +299,16 @@ class Matmul : public Compiled {
         continue;
       }
       const RightColumns right = right_columns(memory, tile, k, depth);
-      // The last sums go where they belong. Rows that are finished at once stay in the first cache meanwhile;
-      // where they are not added to again, the next ones take their place.
-      const bool in_place = finishes && tile.to, in_turn = finishes && !part->plain;
-      const std::int64_t some = in_turn ? round_up(std::max(kFinishedRows, kFinished / columns), kPanelRows) : tile.rows;
+      // The last sums go where they belong. Rows that are finished some at a time stay in cache meanwhile; where they
+      // are not added to again, the next ones take their place.
+      const bool delivers = finishes && tile.to, in_turn = finishes && !part->plain;
+      const std::int64_t few = round_up(std::max(kFinishedRows, kFinished / columns), kPanelRows);
+      const std::int64_t some = in_turn ? few : tile.rows;
       for (std::int64_t row = 0; row < tile.rows; row += some) {
         const std::int64_t rows = std::min(some, tile.rows - row);
         float* const sums = first && in_turn ? tile.c : tile.c + row * tile.c_stride;
-        float* const c = in_place ? tile.to : sums;
-        const std::int64_t stride = in_place ? tile.row_of_to : tile.c_stride;
+        float* const c = delivers ? tile.to : sums;
+        const std::int64_t stride = delivers ? part->N : tile.c_stride;
         multiply({left.panel(row / kPanelRows), left.next}, rows, right, columns,
                  first ? Before{} : Before{sums, tile.c_stride}, c, stride, row == 0 ? tile.sums : nullptr);
         if (finishes) finish(memory, tile.stripe, tile.row + row, rows, c, stride);
@@ -335,7 +335,7 @@ class Matmul : public Compiled {
     RightColumns right{{}, tile.packed ? tile.packed + k * round_up(columns, NR_) : nullptr, 0, NR_, depth};
     if (part->packing == Part::Packing::none) {
       right.ready = part->b.right(memory, {batch, k, depth, column, columns});
-      right.packed_from = columns % (panel_lanes()) == 0 ? columns : columns / NR_ * NR_;
+      right.packed_from = columns % panel_lanes() == 0 ? columns : columns / NR_ * NR_;
     }
     if (part->packing != Part::Packing::shared && right.packed_from < columns) {
       float* const to = scratch_floats(static_cast<std::size_t>(depth_ * width_), 2);
@@ -345,8 +345,8 @@ class Matmul : public Compiled {
     return right;
   }
 
-  // c = before + rows times columns, panel by panel, and the sums of these columns, unless null. Meanwhile the next panel
-  // comes nearer, a slice with each call.
+  // c = before + rows times columns, panel by panel, and the sums of these columns, unless null. Meanwhile the
+  // next panel comes nearer, a slice with each call.
   void multiply(const LeftRows& left, std::int64_t rows, const RightColumns& right, std::int64_t columns,
                 const Before& before, float* c, std::int64_t stride, double* sums) const {
     const std::int64_t depth = right.depth, calls = ceil_div(rows, kPanelRows), slice = ceil_div(depth, calls);

@@ -8,7 +8,7 @@
 
 namespace tensorgrad::cpu {
 
-inline constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // at most
+inline constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // before whole panels
 
 inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 

@@ -82,8 +82,10 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     a += a_step;
     b += b_step;
   };
+  // Two lines of the cache at most: that is enough for the panels of a tile, if not for a few rows alone.
   const auto look_ahead = [&](int steps) HWY_ATTR {
     __builtin_prefetch(ahead, 0, 2);
+    if (steps * next.step > 64) __builtin_prefetch(ahead + 64, 0, 2);
     ahead += steps * next.step;
   };
   const float* const needed = before.data ? before.data : c;  // at the end
@@ -113,12 +115,12 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
   each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {
     constexpr int r = decltype(i)::value / V, v = decltype(i)::value % V;
     const std::int64_t column = v * static_cast<std::int64_t>(lanes);
-    const float* const from = before.data + r * before.row + column;
+    const std::int64_t from = r * before.row + column;
     float* const to = c + r * stride + column;
     if (v == V - 1 && rest < lanes)
-      StorePart(d, before.data ? hn::Add(LoadPart(d, rest, from), sum[i]) : sum[i], rest, to);
+      StorePart(d, before.data ? hn::Add(LoadPart(d, rest, before.data + from), sum[i]) : sum[i], rest, to);
     else
-      hn::StoreU(before.data ? hn::Add(hn::LoadU(d, from), sum[i]) : sum[i], d, to);
+      hn::StoreU(before.data ? hn::Add(hn::LoadU(d, before.data + from), sum[i]) : sum[i], d, to);
   });
 }
 

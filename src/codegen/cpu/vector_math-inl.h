@@ -2,7 +2,8 @@
 // <hwy/highway.h>. Largest errors against the true value, in units in the last place
 // (tests/cpu/vector_math_test.cpp looks at points of all exponents on all targets):
 //   exp 1.2   expm1 1.7   log 1.0   log1p 1.5   tanh 2.5   erf 1.5
-// Infinities, NaN, signed zeros, overflow and denormal numbers as in libm.
+// Infinities, NaN, signed zeros, overflow and denormal numbers as in libm; a program runs them in a mode where
+// arithmetic gives zero for denormal numbers (runtime/cpu/subnormals.h).
 #if defined(TENSORGRAD_CPU_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_VECTOR_MATH_INL_H
 #undef TENSORGRAD_CPU_VECTOR_MATH_INL_H

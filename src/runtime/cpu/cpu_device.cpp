@@ -111,7 +111,7 @@ class CpuDevice : public Device {
     own.times.clear();
     const bool profiling = profiling_;
     const cpu::Pool::Step step(pool_);
-    const cpu::FlushSubnormals flush;  // as the pool's own threads do
+    const cpu::FlushSubnormals flush;  // between the pool's rounds too
     for (std::size_t i = 0; i < own.compiled.size(); ++i) {
       try {
         if (profiling)

@@ -79,6 +79,7 @@ Pool::~Pool() {
 }
 
 void Pool::run(std::int64_t tasks, TaskRef task) {
+  const FlushSubnormals flush;  // as the workers do
   if (tasks <= 1 || tasks > Range::kMost || workers_.empty() || taken_.exchange(true, std::memory_order_acquire)) {
     for (std::int64_t i = 0; i < tasks; ++i) task(i);
     return;
@@ -165,7 +166,7 @@ void Pool::sleep_until_work(std::uint64_t seen) {
 }
 
 void Pool::work(std::size_t thread) {
-  const FlushSubnormals flush;  // as its callers do
+  const FlushSubnormals flush;
   std::uint64_t seen = 0;
   const auto called = [&] { return round_.number.load(std::memory_order_relaxed) != seen || round_.stop; };
   const auto limit = [&] {
