@@ -101,7 +101,7 @@ TEST(ToolTrain, TextForPeople) {
 
 TEST(ToolTrain, CtrlCEndsWithTheSummary) {
   const ToolRun run =
-      run_tool("train addition --steps 1000000 --json", "timeout --preserve-status -s INT 3");
+      run_tool("train addition --steps 1000000 --json", "timeout --foreground --preserve-status -s INT 3");
   EXPECT_EQ(run.exit_code, 130);
   const auto lines = json_lines(run);
   ASSERT_FALSE(lines.empty());
