@@ -12,7 +12,7 @@ struct ToolRun {
   std::string out, err;
 };
 
-// `arguments` are the words after `tg`. `wrapper` stands before the tool: "timeout -s INT 3".
+// `arguments` are the words after `tg`. `wrapper` stands before the tool: "timeout --foreground -s INT 3".
 ToolRun run_tool(const std::string& arguments, const std::string& wrapper = "");
 
 // Any command of the shell.

@@ -113,7 +113,7 @@ TEST_F(ToolText, GoesOnAsIfItHadNeverStopped) {
 
 TEST_F(ToolText, CtrlCSavesAndStops) {
   const std::string out = " --out " + in("run");
-  const ToolRun run = train(file() + kBytes + "--steps 100000 --json" + out, "timeout -s INT 2");
+  const ToolRun run = train(file() + kBytes + "--steps 100000 --json" + out, "timeout --foreground -s INT 2");
   EXPECT_EQ(run.exit_code, 124) << run.err;  // timeout's own
   const auto lines = json_lines(run);
   ASSERT_FALSE(lines.empty());

@@ -32,6 +32,7 @@ class Pool : public Executor {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
+  // Tasks run in the mode of FlushSubnormals, on every thread.
   // One run at a time has the workers. A run that finds them taken, by another thread or by the run
   // that it is part of, does its tasks itself.
   void run(std::int64_t tasks, TaskRef task) override;
