@@ -12,7 +12,7 @@
 
 namespace tensorgrad::cpu {
 
-inline constexpr int kBlock = 512;
+inline constexpr int kBlock = 1024;
 
 // An id was outside its table. The runtime turns it into a message with the user's line.
 struct IndexError {

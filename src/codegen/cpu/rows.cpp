@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kTaskWork = 1 << 17;   // elements times cost that one task takes
 constexpr std::int64_t kRowWork = 24;         // elements that a row costs beside its own
-constexpr std::int64_t kChunk = 32 * kBlock;  // elements of one long row that one task takes
+constexpr std::int64_t kChunk = 1 << 14;      // elements of one long row that one task takes
 constexpr std::int64_t kChunkRows = 256;      // rows of a columns kernel that one task takes
 constexpr std::int64_t kShortRow = 16;        // rows below this are not worth a loop of their own
 constexpr std::int64_t kLongRow = schedule::kLongestRow;  // rows up to this fit scratch memory as a whole

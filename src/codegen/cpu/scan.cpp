@@ -7,7 +7,7 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-constexpr std::int64_t kTask = 16 * kBlock;  // elements
+constexpr std::int64_t kTask = 1 << 13;  // elements
 
 // A running sum along each row; rows side by side.
 class Scan : public Compiled {
