@@ -22,7 +22,7 @@ struct DeviceInfo {
   bool subgroups = false;
   bool timestamps = false;  // kernels can be timed one by one
 
-  // Of the CPU: the vector instructions in use, by Highway's name ("AVX2", "NEON").
+  // Of the CPU: the vector instructions in use ("AVX2", "NEON"; "AMX": AVX-512 and the tile unit).
   std::string simd;
 };
 

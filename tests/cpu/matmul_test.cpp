@@ -3,13 +3,18 @@
 // sums. Whatever lies around the results stays as it was, and any number of threads gives the same bits.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "codegen/cpu/compiled.h"
+#include "codegen/cpu/amx.h"
+#include "codegen/cpu/matmul.h"
 #include "runtime/cpu/pool.h"
 #include "tests/cpu/each_target.h"
 
@@ -39,6 +44,7 @@ struct Spec {
   std::int64_t B = 1, M = 1, K = 1;
   Side a;
   std::vector<PartSpec> parts;
+  bool wild = false;  // an infinity or a NaN in each operand
 };
 
 // Memory between stretches that nobody may touch.
@@ -55,6 +61,7 @@ class Arena {
     for (float& x : floats_) x = value(random);
   }
   float* data() { return floats_.data(); }
+  std::int64_t size() const { return size_; }
   const std::vector<float>& floats() const { return floats_; }
 
  private:
@@ -137,12 +144,18 @@ class Case {
     }
     std::mt19937 random(seed);
     arena_.fill(random);
+    for (std::size_t i = 0; spec.wild && i < kernel_.loads.size(); ++i) {
+      const std::int64_t at = kernel_.loads[i].place.offset + static_cast<std::int64_t>(random() % 50);
+      arena_.data()[std::min<std::int64_t>(at, arena_.size() - 1)] =
+          random() % 3 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+    }
   }
 
-  void check() {
+  // By vectors, or by the tile unit.
+  void check(Products by = Products::vectors) {
     const std::vector<float> before = arena_.floats();
     memory_.space[static_cast<std::size_t>(ir::Space::arena)] = arena_.data();
-    const auto compiled = compile_matmul(kernel_);
+    const auto compiled = compile_matmul(kernel_, std::span(&by, 1));
     std::vector<float> first;
     for (const int threads : {1, 2, 3}) {
       std::copy(before.begin(), before.end(), arena_.data());
@@ -158,6 +171,14 @@ class Case {
     const auto expect = [&](const ir::Store& s, std::int64_t i, double value, double size) {
       const auto at = static_cast<std::size_t>(s.place.offset + i);
       written[at] = true;
+      if (std::isnan(value)) {
+        ASSERT_TRUE(std::isnan(first[at])) << "element " << i << ": " << first[at];
+        return;
+      }
+      if (std::isinf(value)) {
+        ASSERT_EQ(first[at], value) << "element " << i;
+        return;
+      }
       // Additions in float, at most 384 one after the other, whose errors do not all go one way.
       ASSERT_NEAR(first[at], value,
                   6e-8 * size * static_cast<double>(16 + std::min<std::int64_t>(spec_.K, 300)))
@@ -205,8 +226,9 @@ class Case {
           const std::int64_t i = (b * spec_.M + m) * p.N + n;
           ASSERT_NO_FATAL_FAILURE(expect(part.stores.back(), i, sum, size));
           if (!p.epilogue) continue;
-          const double other = std::max(sum + read(floats, kernel_.loads[slot + 1], b, m, n),
-                                        0.5 * read(floats, kernel_.loads[slot + 2], b, m, n));
+          const double biased = sum + read(floats, kernel_.loads[slot + 1], b, m, n);
+          const double half = 0.5 * read(floats, kernel_.loads[slot + 2], b, m, n);
+          const double other = std::isnan(half) ? half : std::max(biased, half);
           ASSERT_NO_FATAL_FAILURE(expect(part.stores.front(), i, other, size));
         }
         if (!p.sums) continue;
@@ -223,18 +245,32 @@ class Case {
   Memory memory_;
 };
 
-TEST(Matmul, SmallSizes) {
+// The same tests for vectors and for the tile unit, where the machine has one.
+class Matmul : public testing::TestWithParam<Products> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Products::amx && !has_amx()) GTEST_SKIP() << "this machine has no AMX";
+  }
+};
+class SlowMatmul : public Matmul {};
+std::string unit_name(const testing::TestParamInfo<Products>& each) {
+  return each.param == Products::amx ? "amx" : "vectors";
+}
+INSTANTIATE_TEST_SUITE_P(By, Matmul, testing::Values(Products::vectors, Products::amx), unit_name);
+INSTANTIATE_TEST_SUITE_P(By, SlowMatmul, testing::Values(Products::vectors, Products::amx), unit_name);
+
+TEST_P(Matmul, SmallSizes) {
   for (std::int64_t M = 1; M <= 20; ++M)
     for (std::int64_t N = 1; N <= 70; ++N)
       for (std::int64_t K = 1; K <= 20; K += K < 6 ? 1 : 7) {
         const auto turned = [](std::int64_t n) { return Side{n % 2 ? Lie::turned : Lie::plain}; };
         SCOPED_TRACE(testing::Message() << M << " x " << N << " x " << K);
-        Case({1, M, K, turned(M + K), {{N, turned(N), N % 3 == 0, K % 3 == 0}}}, 1).check();
+        Case({1, M, K, turned(M + K), {{N, turned(N), N % 3 == 0, K % 3 == 0}}}, 1).check(GetParam());
         if (HasFatalFailure()) return;
       }
 }
 
-TEST(Matmul, RandomOnes) {
+TEST_P(Matmul, RandomOnes) {
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](std::int64_t n) {
@@ -251,15 +287,16 @@ TEST(Matmul, RandomOnes) {
     std::int64_t N = 0;
     for (const PartSpec& part : spec.parts) N += part.N;
     if (spec.B * spec.M * spec.K * N > 20'000'000) spec.K = 1 + spec.K % 50, spec.B = 1;
+    spec.wild = seed % 4 == 0;
     SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << spec.B << " x " << spec.M << " x " << N
                                     << " x " << spec.K);
-    Case(spec, seed).check();
+    Case(spec, seed).check(GetParam());
     if (HasFatalFailure()) return;
   }
 }
 
 // All that this machine can run, down to the narrowest vectors.
-TEST(Matmul, EveryTarget) {
+TEST(MatmulTargets, EveryTarget) {
   on_each_target([] {
     for (std::int64_t n = 1; n <= 45 && !testing::Test::HasFatalFailure(); ++n) {
       const Side plain{Lie::plain}, turned{Lie::turned}, squared{Lie::plain, true};
@@ -274,7 +311,8 @@ TEST(Matmul, EveryTarget) {
 }
 
 // y = a b + bias + x over x; what else is computed from x, before or after, sees the old one.
-TEST(Matmul, MayWriteOverWhatItsEpilogueReads) {
+TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
+  const Products by = GetParam();
   for (const std::int64_t M : {1, 5, 130})
     for (const std::int64_t N : {1, 7, 64, 600})
       for (const std::int64_t K : {1, 40, 2000}) {
@@ -307,7 +345,7 @@ TEST(Matmul, MayWriteOverWhatItsEpilogueReads) {
           Memory spaces;
           spaces.space[static_cast<std::size_t>(ir::Space::arena)] = memory.data();
           Pool pool(threads);
-          compile_matmul(kernel)->run(spaces, pool);
+          compile_matmul(kernel, std::span(&by, 1))->run(spaces, pool);
           if (first.empty()) first = memory;
           ASSERT_TRUE(memory == first);
         }
@@ -324,11 +362,11 @@ TEST(Matmul, MayWriteOverWhatItsEpilogueReads) {
 }
 
 // Sizes of training: weight gradients, tiles in both directions, and the right operand packed for all.
-TEST(Matmul, LargeOnes) {
+TEST_P(Matmul, LargeOnes) {
   const Side plain{Lie::plain}, turned{Lie::turned};
-  const auto check = [](std::int64_t M, std::int64_t N, std::int64_t K, Side a, Side b) {
+  const auto check = [this](std::int64_t M, std::int64_t N, std::int64_t K, Side a, Side b) {
     SCOPED_TRACE(testing::Message() << M << " x " << N << " x " << K);
-    Case({1, M, K, a, {{N, b, M % 2 == 0, true}}}, 3).check();
+    Case({1, M, K, a, {{N, b, M % 2 == 0, true}}}, 3).check(GetParam());
   };
   check(64, 64, 1024, turned, plain);
   check(16, 33, 5001, turned, plain);
@@ -340,17 +378,247 @@ TEST(Matmul, LargeOnes) {
   check(1, 1000, 512, plain, turned);
   check(1, 1000, 512, plain, plain);
   check(1000, 1, 512, plain, plain);
-  check(512, 200, 770, plain, plain);  // three blocks of k, and an epilogue for some rows at a time
-  Case({1, 1100, 9, plain, {{200, plain, true, true}, {300, turned, false, false}, {70, plain, true, false}}}, 3).check();
-  Case({7, 300, 20, plain, {{600, turned, true, false}}}, 3).check();  // batches and stripes in turn
+  check(512, 200, 770, plain, plain);  // several blocks of k, and an epilogue for some rows at a time
+  Case({1, 1100, 9, plain, {{200, plain, true, true}, {300, turned, false, false}, {70, plain, true, false}}}, 3)
+      .check(GetParam());
+  Case({7, 300, 20, plain, {{600, turned, true, false}}}, 3).check(GetParam());  // batches and stripes in turn
 }
 
-TEST(Matmul, NothingToAddOrToWrite) {
-  Case({2, 3, 0, {}, {{5, {}, true, true}}}, 1).check();
-  Case({2, 0, 4, {}, {{5, {}, true, false}}}, 1).check();
-  Case({0, 3, 4, {}, {{5, {}, true, true}}}, 1).check();
-  Case({1, 3, 4, {}, {{0, {}, true, true}, {7, {}, false, false}}}, 1).check();
-  Case({1, 300, 4, {}, {{0, {Lie::turned}, false, false}}}, 1).check();
+TEST_P(SlowMatmul, MoreThanIsPackedAtATime) {
+  Case({1, 130, 100, {Lie::plain}, {{45'000, {Lie::plain}, false, true}}}, 3).check(GetParam());
+}
+
+TEST_P(Matmul, NothingToAddOrToWrite) {
+  Case({2, 3, 0, {}, {{5, {}, true, true}}}, 1).check(GetParam());
+  Case({2, 0, 4, {}, {{5, {}, true, false}}}, 1).check(GetParam());
+  Case({0, 3, 4, {}, {{5, {}, true, true}}}, 1).check(GetParam());
+  Case({1, 3, 4, {}, {{0, {}, true, true}, {7, {}, false, false}}}, 1).check(GetParam());
+  Case({1, 300, 4, {}, {{0, {Lie::turned}, false, false}}}, 1).check(GetParam());
+}
+
+// [M, K] times [K, N]; the left side lies row by row or column by column.
+class PlainProduct {
+ public:
+  PlainProduct(std::int64_t M, std::int64_t K, std::int64_t N, const std::vector<float>& a,
+               const std::vector<float>& b, Products by, bool turned = false)
+      : memory_(a), elements_(M * N) {
+    memory_.insert(memory_.end(), b.begin(), b.end());
+    memory_.resize(memory_.size() + static_cast<std::size_t>(M * N));
+    ir::Kernel kernel;
+    kernel.kind = ir::Kernel::Kind::matmul;
+    kernel.M = M, kernel.K = K;
+    const auto at = [](std::int64_t offset) { return ir::Place{ir::Space::arena, offset}; };
+    const IndexMap left =
+        turned ? IndexMap::contiguous({1, K, M}).permute({0, 2, 1}) : IndexMap::contiguous({1, M, K});
+    kernel.loads = {{.place = at(0), .map = left}, {.place = at(M * K), .map = IndexMap::contiguous({1, K, N})}};
+    kernel.a.load(0, DType::f32);
+    ir::MatmulPart part;
+    part.N = N;
+    part.b.load(1, DType::f32);
+    part.epilogue.push({.op = ScalarOp::accumulator});
+    part.stores = {{.place = at(M * K + K * N), .value = 0}};
+    kernel.parts.push_back(part);
+    compiled_ = compile_matmul(kernel, std::span(&by, 1));
+  }
+
+  std::vector<float> run(Executor& executor) {
+    Memory spaces;
+    spaces.space[static_cast<std::size_t>(ir::Space::arena)] = memory_.data();
+    compiled_->run(spaces, executor);
+    return {memory_.end() - elements_, memory_.end()};
+  }
+
+ private:
+  std::vector<float> memory_;
+  std::int64_t elements_;
+  std::unique_ptr<Compiled> compiled_;
+};
+
+std::vector<float> product(std::int64_t M, std::int64_t K, std::int64_t N, const std::vector<float>& a,
+                           const std::vector<float>& b, Products by) {
+  Pool pool(2);
+  return PlainProduct(M, K, N, a, b, by).run(pool);
+}
+
+std::vector<float> normal_numbers(std::int64_t n, std::uint32_t seed, double size = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> value;
+  std::vector<float> out(static_cast<std::size_t>(n));
+  for (float& x : out) x = static_cast<float>(value(random) * size);
+  return out;
+}
+
+// The largest error of an element, by the sum of the sizes of what was added.
+double worst_error(std::int64_t M, std::int64_t K, std::int64_t N, const std::vector<float>& a,
+                   const std::vector<float>& b, const std::vector<float>& c) {
+  double worst = 0;
+  for (std::int64_t i = 0; i < M; ++i)
+    for (std::int64_t j = 0; j < N; ++j) {
+      double sum = 0, size = 0;
+      for (std::int64_t k = 0; k < K; ++k) {
+        const double term = static_cast<double>(a[static_cast<std::size_t>(i * K + k)]) *
+                            static_cast<double>(b[static_cast<std::size_t>(k * N + j)]);
+        sum += term, size += std::abs(term);
+      }
+      const double error = std::abs(static_cast<double>(c[static_cast<std::size_t>(i * N + j)]) - sum) / size;
+      if (!(error <= worst)) worst = error;  // NaN too
+    }
+  return worst;
+}
+
+// Half a unit in the last place is 6e-8. The six sums that make a product on the tile unit are a little worse for
+// one product and better for many.
+TEST_P(Matmul, ErrorsAreThoseOfFloats) {
+  for (const std::int64_t K : {1, 2, 32, 100, 1000})
+    for (const double size : {1.0, 1e-12, 1e15}) {
+      const std::vector<float> a = normal_numbers(64 * K, 1, size), b = normal_numbers(K * 96, 2, size);
+      const double worst = worst_error(64, K, 96, a, b, product(64, K, 96, a, b, GetParam()));
+      const double bound = GetParam() == Products::amx ? (K == 1 ? 8e-8 : 1.3e-7) : (K == 1 ? 6e-8 : 3e-7);
+      EXPECT_LE(worst, bound) << K << " products, size " << size;
+    }
+}
+
+// The operands of which pieces say least: 1 + 2^-8 - 2^-17 is 1, 2^-8 and -2^-17, and what is left out goes one way.
+TEST_P(Matmul, ErrorsOfTheWorstOperands) {
+  for (const std::int64_t K : {1, 64, 1000}) {
+    const std::vector<float> a(static_cast<std::size_t>(16 * K), std::bit_cast<float>(0x3f807fc0u));
+    const std::vector<float> b(static_cast<std::size_t>(K * 32), std::bit_cast<float>(0x3f807fc0u));
+    EXPECT_LE(worst_error(16, K, 32, a, b, product(16, K, 32, a, b, GetParam())), 1.2e-7) << K;
+  }
+}
+
+// Below the smallest normal number there are no pieces: what an operand loses is at most that number.
+TEST_P(Matmul, SmallNumbersLoseAtMostTheSmallestNormalNumber) {
+  const std::int64_t M = 32, K = 40, N = 64;
+  for (const double size : {1e-30, 1e-33, 1e-36, 1e-38, 1e-39}) {
+    const std::vector<float> a = normal_numbers(M * K, 7, size), b = normal_numbers(K * N, 8, 1e25);
+    const std::vector<float> c = product(M, K, N, a, b, GetParam());
+    for (std::int64_t i = 0; i < M; ++i)
+      for (std::int64_t j = 0; j < N; ++j) {
+        double sum = 0, bound = 0;
+        for (std::int64_t k = 0; k < K; ++k) {
+          const double x = a[static_cast<std::size_t>(i * K + k)], y = b[static_cast<std::size_t>(k * N + j)];
+          sum += x * y, bound += std::abs(y) * (1.2e-38 + 1e-6 * std::abs(x));
+        }
+        ASSERT_NEAR(c[static_cast<std::size_t>(i * N + j)], sum, bound) << size << ": " << i << ", " << j;
+      }
+  }
+}
+
+// One thread, which works for another program between two rounds of this one; the second round begins with the rows
+// that the first one ended with.
+class Interrupted : public Executor {
+ public:
+  explicit Interrupted(PlainProduct& other) : other_(other) {}
+  void run(std::int64_t tasks, TaskRef task) override {
+    const bool backward = calls_++ < 2;  // first packing and first tiles
+    for (std::int64_t i = 0; i < tasks; ++i) task(backward ? tasks - 1 - i : i);
+    Pool own(1);
+    other_.run(own);
+  }
+  int calls() const { return calls_; }
+
+ private:
+  PlainProduct& other_;
+  int calls_ = 0;
+};
+
+TEST_P(Matmul, OtherProgramsMayRunBetweenRounds) {
+  const std::int64_t M = 300, K = 128, N = 50'000;
+  const std::vector<float> a = normal_numbers(M * K, 9), b = normal_numbers(K * N, 10);
+  Pool alone(1);
+  PlainProduct large(M, K, N, a, b, GetParam());
+  const std::vector<float> expected = large.run(alone);
+  PlainProduct other(150, 70, 80, normal_numbers(150 * 70, 11), normal_numbers(70 * 80, 12), Products::vectors, true);
+  Interrupted interrupted(other);
+  EXPECT_TRUE(large.run(interrupted) == expected);
+  EXPECT_GE(interrupted.calls(), 4);
+}
+
+// What floats can say exactly comes out exactly: numbers picked out by ones, and sums of whole numbers.
+TEST_P(Matmul, IsExactWhereFloatsAre) {
+  const std::int64_t M = 48, K = 70, N = 100;
+  const std::vector<float> b = normal_numbers(K * N, 3);
+  std::vector<float> pick(static_cast<std::size_t>(M * K));
+  for (std::int64_t i = 0; i < M; ++i) pick[static_cast<std::size_t>(i * K + i * 29 % K)] = 1;
+  const std::vector<float> picked = product(M, K, N, pick, b, GetParam());
+  for (std::int64_t i = 0; i < M; ++i)
+    for (std::int64_t j = 0; j < N; ++j)
+      ASSERT_EQ(picked[static_cast<std::size_t>(i * N + j)], b[static_cast<std::size_t>(i * 29 % K * N + j)]);
+  std::mt19937 random(4);
+  std::vector<float> x(static_cast<std::size_t>(M * K)), y(static_cast<std::size_t>(K * N));
+  for (float& v : x) v = static_cast<float>(random() % 511) - 255;
+  for (float& v : y) v = static_cast<float>(random() % 801) - 400;
+  EXPECT_EQ(worst_error(M, K, N, x, y, product(M, K, N, x, y, GetParam())), 0);
+}
+
+// Infinities, NaNs and the largest numbers, in the middle and at edges, for one round of k and for several.
+TEST_P(Matmul, WhatIsNotFinite) {
+  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const std::int64_t M = 133, N = 101;
+  for (const std::int64_t K : {40, 700}) {
+    std::vector<float> a = normal_numbers(M * K, 5), b = normal_numbers(K * N, 6);
+    const auto put = [](std::vector<float>& to, std::int64_t i, float value) {
+      to[static_cast<std::size_t>(i)] = value;
+    };
+    put(a, 3 * K + 7, kInf), put(a, 40 * K + 1, -kInf), put(a, 40 * K + 2, kInf);
+    put(a, 100 * K + K - 1, kNan), put(a, 70 * K + 5, kMost), put(a, 132 * K, -kMost);
+    // Adding to their bits goes through to the sign.
+    put(a, 110 * K, std::bit_cast<float>(0x7fffffffu)), put(a, 111 * K, std::bit_cast<float>(0xffffffffu));
+    put(a, 112 * K + 3, std::bit_cast<float>(0x7f800001u));
+    put(b, 20 * N + 100, kInf), put(b, 5 * N + 33, kNan), put(b, 8 * N + 64, kMost);
+    for (std::int64_t j = 0; j < N; ++j) put(b, 7 * N + j, j % 3 == 0 ? 0.0f : j % 3 == 1 ? 1.0f : -2.0f);
+    put(b, 5 * N + 2, 0.25f), put(b, 5 * N + 4, 4);  // of the largest: a quarter, and too much
+    const std::vector<float> c = product(M, K, N, a, b, GetParam());
+    int nans = 0, infinities = 0;
+    for (std::int64_t i = 0; i < M; ++i)
+      for (std::int64_t j = 0; j < N; ++j) {
+        double sum = 0, size = 0;
+        for (std::int64_t k = 0; k < K; ++k) {
+          const double term = static_cast<double>(a[static_cast<std::size_t>(i * K + k)]) *
+                              static_cast<double>(b[static_cast<std::size_t>(k * N + j)]);
+          sum += term;
+          if (std::isfinite(term)) size += std::abs(term);
+        }
+        // Where more than one thing is too large, the order of additions decides.
+        const bool too_large = std::abs(sum) > 1.001 * static_cast<double>(kMost);
+        const bool one_way = too_large && std::isfinite(sum) && size < 1.001 * std::abs(sum);
+        if (size > static_cast<double>(kMost) && !std::isnan(sum) && !one_way) continue;
+        const float is = c[static_cast<std::size_t>(i * N + j)];
+        SCOPED_TRACE(testing::Message() << K << ": " << i << ", " << j);
+        if (std::isnan(sum)) {
+          ASSERT_TRUE(std::isnan(is)) << is;
+          ++nans;
+        } else if (too_large) {
+          ASSERT_EQ(is, sum > 0 ? kInf : -kInf);
+          ++infinities;
+        } else {
+          ASSERT_NEAR(is, sum, 1e-4 + 1e-6 * std::abs(sum));
+        }
+      }
+    EXPECT_GT(nans, 300);
+    EXPECT_GT(infinities, 300);
+  }
+}
+
+// Which unit computes a product follows from its shape alone: the large ones of training go to the tiles.
+TEST(MatmulCut, TilesAreForProductsThatPayTheWayThere) {
+  const auto by = [](std::int64_t M, std::int64_t K, std::int64_t N) {
+    constexpr Products kBoth[] = {Products::vectors, Products::amx};
+    return cut_matmul(1, M, K, std::span(&N, 1), false, kBoth).by;
+  };
+  for (const std::int64_t n : {256, 512, 1024, 2048}) EXPECT_EQ(by(n, n, n), Products::amx) << n;
+  EXPECT_EQ(by(4096, 128, 384), Products::amx);
+  EXPECT_EQ(by(128, 4096, 128), Products::amx);
+  EXPECT_EQ(by(1, 1024, 1024), Products::vectors);
+  EXPECT_EQ(by(4096, 128, 1), Products::vectors);
+  EXPECT_EQ(by(256, 1, 64), Products::vectors);
+  EXPECT_EQ(by(256, 64, 64), Products::vectors);
+  EXPECT_EQ(by(16, 16, 16), Products::vectors);
+  const std::int64_t N = 1024;
+  constexpr Products kVectors = Products::vectors;
+  EXPECT_EQ(cut_matmul(1, N, N, std::span(&N, 1), false, std::span(&kVectors, 1)).by, Products::vectors);
 }
 
 }  // namespace

@@ -6,7 +6,11 @@ if(NOT status EQUAL 0)
   return()
 endif()
 string(REGEX MATCHALL "[^\n]+" targets "${targets}")
-list(POP_FRONT targets)
+list(POP_FRONT targets best)
+# The tile unit for all products: by itself it gets only large ones.
+if(best STREQUAL "AMX")
+  list(APPEND targets "AMX-ALL")
+endif()
 
 function(add_entry label name)
   add_test("simd.${target}.${name}" ${ARGN})

@@ -31,7 +31,7 @@ float* scratch_floats(std::size_t count, int index) {
     std::unique_ptr<float[], Free> floats;
     std::size_t size = 0;
   };
-  thread_local std::array<Area, 4> areas;
+  thread_local std::array<Area, kKeptRows + 1> areas;
   Area& area = areas[static_cast<std::size_t>(index)];
   if (area.size < count) {
     area.floats.reset(static_cast<float*>(::operator new[](count * sizeof(float), std::align_val_t{64})));

@@ -59,7 +59,9 @@ std::unique_ptr<Compiled> compile_selective_scan(const ir::Kernel& kernel);
 std::unique_ptr<Compiled> compile_selective_scan_gradient(const ir::Kernel& kernel);
 
 // Scratch memory of the calling thread, at least that many floats, kept between calls. Each use
-// within one task takes an index of its own.
+// within one task takes an index of its own. Between tasks any kernel may write there, but for one:
+// what products keep from task to task.
+inline constexpr int kKeptRows = 6;
 float* scratch_floats(std::size_t count, int index = 0);
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }

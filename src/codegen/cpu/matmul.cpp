@@ -1,15 +1,19 @@
 // Kernels of kind `matmul`. The result is cut into tiles by shape. Operands are read where they lie while
 // that is fast; a right operand that many tiles share is packed into panels once, before them; what else has
 // to be packed is packed by the tile. Where there are few tiles and many products to add, k is cut too, and
-// the parts are added in order.
+// the parts are added in order. Vectors compute a tile, or the tile unit of the processor (amx.h), which takes all
+// operands packed, its own way.
+#include "codegen/cpu/matmul.h"
+
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
-#include "codegen/cpu/compiled.h"
-#include "codegen/cpu/matmul_cut.h"
+#include "codegen/cpu/amx.h"
 #include "codegen/cpu/matmul_operand.h"
 #include "codegen/cpu/micro_kernel.h"
 #include "codegen/cpu/panels.h"
+#include "codegen/cpu/simd.h"
 
 namespace tensorgrad::cpu {
 
@@ -22,6 +26,7 @@ constexpr std::int64_t kLargeBlock = 1 << 16;    // floats that the cache does n
 constexpr std::int64_t kLine = 16;               // floats of the cache
 constexpr std::int64_t kFinished = 1 << 12;      // floats that stay in cache until they are finished,
 constexpr std::int64_t kFinishedRows = 32;       // or these rows, so that the right operand is not read too often
+constexpr std::int64_t kAmxFinished = 1 << 14;   // the same for the tile unit: the first cache is full of pieces
 constexpr std::int64_t kRowsTogether = 1 << 17;  // floats of the left operand that stay in the second cache
 
 // One right operand and what becomes of its product.
@@ -66,10 +71,11 @@ struct Tile {
   std::int64_t row, rows, k_begin, k_end;
   const float* packed;  // shared panels of the stripe, or null
   double* sums;         // of the stripe's columns, or null
-  float* c;  // sums for some of k
+  float* c;             // sums for some of k
   std::int64_t c_stride;
-  bool finishes;  // all of k: what becomes of the product is computed as soon as it is there
-  float* to;      // where the sums belong, if they are a result as they are, or null
+  bool finishes;      // all of k: what becomes of the product is computed as soon as it is there
+  float* to;          // where the sums belong, if they are a result as they are, or null
+  std::uint64_t run;  // of the kernel: which one of all runs of kernels
 };
 
 // The right operand of a tile for some of k: columns from `packed_from` on are in panels, those before lie as
@@ -88,7 +94,7 @@ struct RightColumns {
 
 class Matmul : public Compiled {
  public:
-  explicit Matmul(const ir::Kernel& kernel)
+  Matmul(const ir::Kernel& kernel, std::span<const Products> choice)
       : M_(kernel.M),
         K_(kernel.K),
         batches_(kernel.batches),
@@ -109,12 +115,14 @@ class Matmul : public Compiled {
     std::vector<std::int64_t> widths;
     for (const Part& part : parts_) widths.push_back(part.N);
     const bool epilogues = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return !part.plain; });
-    const Cut cut = cut_matmul(batches_, M_, K_, widths, epilogues);
+    const Cut cut = cut_matmul(batches_, M_, K_, widths, epilogues, choice);
+    by_ = cut.by;
     height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down, across_ = cut.across;
     splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
     // At least four groups of rows, so that threads have groups of their own.
     rows_together_ = std::clamp<std::int64_t>(kRowsTogether / std::max<std::int64_t>(1, K_ * height_), 1,
                                               std::max<std::int64_t>(1, down_ / 4));
+    if (cut.rows_once) rows_together_ = 1;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       // What all rows share, a bias for instance, is read once where tiles are as wide as rows.
       Part& part = parts_[i];
@@ -126,8 +134,8 @@ class Matmul : public Compiled {
     }
     for (Part& part : parts_) {
       part.dots = M_ == 1 && part.b.is_turned_right() && !part.sums_columns;
-      const bool ready =
-          part.dots || (part.b.is_right() && (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows));
+      const bool ready = by_ == Products::vectors &&
+                         (part.dots || (part.b.is_right() && (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows)));
       part.packing = ready           ? Part::Packing::none
                      : M_ <= height_ ? Part::Packing::by_tile
                                      : Part::Packing::shared;
@@ -139,13 +147,15 @@ class Matmul : public Compiled {
   }
 
   void run(const Memory& memory, Executor& executor) const override {
-    const std::int64_t stripes = batches_ * across_, room = K_ * width_;
+    const std::int64_t stripes = batches_ * across_, room = stripe_room();
     if (stripes == 0) return;  // no columns
     std::int64_t together = stripes;  // of one batch, or of whole batches
     if (shares_) {
       const std::int64_t most = std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room));
       together = most < across_ ? most : most / across_ * across_;
     }
+    static std::atomic<std::uint64_t> runs = 0;
+    const std::uint64_t run = ++runs;
     for (std::int64_t first = 0, count; first < stripes; first += count) {
       count = std::min(together, stripes - first);
       if (together < across_) count = std::min(count, across_ - first % across_);
@@ -154,7 +164,7 @@ class Matmul : public Compiled {
         packed = scratch_floats(static_cast<std::size_t>(count * room), 2);
         pack(memory, executor, first, count, packed);
       }
-      const Round round{first, count, std::min(count, across_)};
+      const Round round{first, count, std::min(count, across_), run};
       if (splits_ > 1)
         split_tiles(memory, executor, round, packed);
       else
@@ -174,7 +184,17 @@ class Matmul : public Compiled {
   // Stripes that are computed at a time: so many of each batch.
   struct Round {
     std::int64_t first, count, of_batch;
+    std::uint64_t run;
   };
+
+  // Packed columns of a stripe, block after block of k: panels and, for the tile unit, the sums of the columns, which
+  // are doubles.
+  std::int64_t block_room(std::int64_t columns) const {
+    if (by_ == Products::amx) return sums_at(columns) + 2 * round_up(columns, kAmxColumns);
+    return round_up(columns, NR_) * depth_;
+  }
+  std::int64_t stripe_room() const { return ceil_div(K_, depth_) * block_room(width_); }
+  std::int64_t sums_at(std::int64_t columns) const { return amx_room(round_up(columns, kAmxColumns), depth_); }
 
   // Tile t of a round: the stripe within the round, and which tile of it. Batch by batch, and within a batch
   // some rows at a time: threads that take a run of tasks each find in their caches what they wrote there in
@@ -190,16 +210,20 @@ class Matmul : public Compiled {
   // them.
   void pack(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
             float* to) const {
-    const std::int64_t blocks = ceil_div(K_, depth_), step = round_up(kColumnsPacked, NR_),
+    const std::int64_t blocks = ceil_div(K_, depth_), step = round_up(kColumnsPacked, std::max(NR_, kAmxColumns)),
                        pieces = ceil_div(width_, step);
     executor.run(count * blocks * pieces, [&](std::int64_t task) {
-      const std::int64_t own = task / (blocks * pieces), k = task / pieces % blocks * depth_,
+      const std::int64_t own = task / (blocks * pieces), block = task / pieces % blocks, k = block * depth_,
                          from = task % pieces * step;
       const Stripe s = stripe(first + own);
       if (s.part->packing != Part::Packing::shared || from >= s.columns) return;
       const std::int64_t depth = std::min(depth_, K_ - k);
-      float* const at = to + own * K_ * width_ + k * round_up(s.columns, NR_) + from * depth;
-      s.part->b.pack(memory, {s.batch, k, depth, s.column + from, std::min(step, s.columns - from)}, NR_, at);
+      float* const at = to + own * stripe_room() + block * block_room(s.columns);
+      const Operand::Piece piece{s.batch, k, depth, s.column + from, std::min(step, s.columns - from)};
+      if (by_ == Products::amx)
+        split_right(memory, s, piece, from, at);
+      else
+        s.part->b.pack(memory, piece, NR_, at + from * depth);
     });
   }
 
@@ -218,12 +242,13 @@ class Matmul : public Compiled {
                   .rows = std::min(height_, M_ - row),
                   .k_begin = 0,
                   .k_end = K_,
-                  .packed = packed ? packed + own * K_ * width_ : nullptr,
+                  .packed = packed ? packed + own * stripe_room() : nullptr,
                   .sums = adds ? sums : nullptr,
                   .c = scratch_floats(static_cast<std::size_t>(height_ * width_), 3),
                   .c_stride = s.columns,
                   .finishes = true,
-                  .to = nullptr};
+                  .to = nullptr,
+                  .run = round.run};
         if (adds) std::fill_n(sums, round_up(s.columns, NR_), 0.0);
         if (s.part->plain && !s.part->stores.empty())
           tile.to = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column;
@@ -254,12 +279,13 @@ class Matmul : public Compiled {
                        .rows = std::min(height_, M_ - row),
                        .k_begin = part * split_,
                        .k_end = std::min(K_, (part + 1) * split_),
-                       .packed = packed ? packed + own * K_ * width_ : nullptr,
+                       .packed = packed ? packed + own * stripe_room() : nullptr,
                        .sums = adds ? sums.data() + (own * splits_ + part) * padded : nullptr,
                        .c = parts + (t * splits_ + part) * room,
                        .c_stride = s.columns,
                        .finishes = false,
-                       .to = nullptr});
+                       .to = nullptr,
+                       .run = round.run});
     });
     executor.run(tiles, [&](std::int64_t t) {
       const auto [own, down] = tile_at(round, t);
@@ -288,6 +314,7 @@ class Matmul : public Compiled {
       if (tile.finishes) finish(memory, tile.stripe, tile.row, tile.rows, tile.c, tile.c_stride);
       return;
     }
+    if (by_ == Products::amx) return compute_by_amx(memory, tile);
     float* const room_a = scratch_floats(static_cast<std::size_t>(height_ * depth_), 1);
     for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
       const std::int64_t depth = std::min(depth_, tile.k_end - k);
@@ -332,7 +359,7 @@ class Matmul : public Compiled {
   // The right operand of a tile, packed as far as it has to be.
   RightColumns right_columns(const Memory& memory, const Tile& tile, std::int64_t k, std::int64_t depth) const {
     const auto& [part, batch, column, columns] = tile.stripe;
-    RightColumns right{{}, tile.packed ? tile.packed + k * round_up(columns, NR_) : nullptr, 0, NR_, depth};
+    RightColumns right{{}, tile.packed ? tile.packed + k / depth_ * block_room(columns) : nullptr, 0, NR_, depth};
     if (part->packing == Part::Packing::none) {
       right.ready = part->b.right(memory, {batch, k, depth, column, columns});
       right.packed_from = columns % panel_lanes() == 0 ? columns : columns / NR_ * NR_;
@@ -374,6 +401,142 @@ class Matmul : public Compiled {
     }
   }
 
+  // --- on the tile unit ---
+
+  // The product of a tile, and what becomes of it. Sums for some of k lie in whole panels until the last ones are
+  // added.
+  void compute_by_amx(const Memory& memory, const Tile& tile) const {
+    const auto& [part, batch, column, columns] = tile.stripe;
+    const AmxSession session;
+    const bool one_round = tile.k_end - tile.k_begin <= depth_;
+    float* const sums = one_round ? nullptr : scratch_floats(static_cast<std::size_t>(height_ * width_), 5);
+    for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
+      const std::int64_t depth = std::min(depth_, tile.k_end - k);
+      const float* const right = right_pieces(memory, tile, k, depth);
+      if (tile.sums) {
+        const double* const more = reinterpret_cast<const double*>(right + sums_at(columns));
+        for (std::int64_t n = 0; n < columns; ++n) tile.sums[n] += more[n];
+      }
+      const AmxStep step{left_pieces(memory, tile, k, depth), right, depth, k == tile.k_begin ? nullptr : sums};
+      if (k + depth < tile.k_end) {
+        for (std::int64_t j = 0; j < columns; j += kAmxColumns)
+          for (std::int64_t i = 0; i < tile.rows; i += kAmxRows) product(step, i, j, sums + i * width_ + j, width_);
+        continue;
+      }
+      // Rows that are finished some at a time stay in cache meanwhile, and the next ones take their place.
+      const bool delivers = tile.finishes && tile.to, in_turn = tile.finishes && !part->plain;
+      const std::int64_t some =
+          in_turn ? round_up(std::max(kFinishedRows, kAmxFinished / columns), kAmxRows) : tile.rows;
+      const std::int64_t stride = delivers ? part->N : tile.c_stride;
+      float* const c = delivers ? tile.to : tile.c;
+      for (std::int64_t row = 0; row < tile.rows; row += some) {
+        const std::int64_t rows = std::min(some, tile.rows - row);
+        last_products(memory, tile, step, row, rows, c, stride);
+        if (tile.finishes) finish(memory, tile.stripe, tile.row + row, rows, c, stride);
+      }
+    }
+  }
+
+  // Operands for some of k, and the sums before.
+  struct AmxStep {
+    const float *left, *right;
+    std::int64_t depth;
+    const float* before;  // or null
+  };
+
+  // A panel of rows times a panel of columns.
+  void product(const AmxStep& step, std::int64_t row, std::int64_t column, float* c, std::int64_t stride) const {
+    amx_product(step.left + amx_room(row, step.depth), step.right + amx_room(column, step.depth), step.depth,
+                step.before ? step.before + row * width_ + column : nullptr, width_, c, stride);
+  }
+
+  // Some elements of a tile.
+  struct Elements {
+    std::int64_t row = 0, rows = 0, column = 0, columns = 0;
+  };
+
+  // Some rows for the last values of k. Each panel is looked at while the next one is computed: right away, its numbers
+  // would not be there yet.
+  void last_products(const Memory& memory, const Tile& tile, const AmxStep& step, std::int64_t row, std::int64_t rows,
+                     float* c, std::int64_t stride) const {
+    const std::int64_t columns = tile.stripe.columns;
+    Elements before;
+    float* at = nullptr;
+    const auto look = [&] {
+      if (at && !amx_is_finite(at, stride, before.rows, before.columns))
+        product_by_vectors(memory, tile, before, at, stride);
+    };
+    for (std::int64_t j = 0; j < columns; j += kAmxColumns)
+      for (std::int64_t i = 0; i < rows; i += kAmxRows) {
+        const Elements e{row + i, std::min(kAmxRows, rows - i), j, std::min(kAmxColumns, columns - j)};
+        last_product(step, e, c + i * stride + j, stride);
+        look();
+        before = e, at = c + i * stride + j;
+      }
+    look();
+  }
+
+  // Past the edges nothing is written.
+  void last_product(const AmxStep& step, const Elements& e, float* c, std::int64_t stride) const {
+    if (e.rows == kAmxRows && e.columns == kAmxColumns) return product(step, e.row, e.column, c, stride);
+    alignas(64) float all[kAmxRows * kAmxColumns];
+    product(step, e.row, e.column, all, kAmxColumns);
+    for (std::int64_t i = 0; i < e.rows; ++i) std::copy_n(all + i * kAmxColumns, e.columns, c + i * stride);
+  }
+
+  // Vectors compute what the unit cannot: infinities and NaNs, and numbers that it rounds to infinity. All of a
+  // tile's k.
+  void product_by_vectors(const Memory& memory, const Tile& tile, const Elements& e, float* c,
+                          std::int64_t stride) const {
+    const std::int64_t left_room = round_up(e.rows, kPanelRows) * depth_;
+    float* const room =
+        scratch_floats(static_cast<std::size_t>(left_room + round_up(e.columns, NR_) * depth_), 4);
+    for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
+      const std::int64_t depth = std::min(depth_, tile.k_end - k);
+      const LeftRows left = a_.left(memory, {tile.stripe.batch, tile.row + e.row, e.rows, k, depth}, room);
+      tile.stripe.part->b.pack(memory, {tile.stripe.batch, k, depth, tile.stripe.column + e.column, e.columns}, NR_,
+                               room + left_room);
+      const RightColumns right{{}, room + left_room, 0, NR_, depth};
+      multiply(left, e.rows, right, e.columns, k == tile.k_begin ? Before{} : Before{c, stride}, c, stride, nullptr);
+    }
+  }
+
+  // The rows of a tile for some of k. Tiles beside each other have the same ones: the thread may have them still, in
+  // memory where nothing else is put.
+  const float* left_pieces(const Memory& memory, const Tile& tile, std::int64_t k, std::int64_t depth) const {
+    struct Which {
+      std::uint64_t run = 0;
+      std::int64_t batch = 0, row = 0, k = 0;
+      bool operator==(const Which&) const = default;
+    };
+    thread_local Which last;
+    float* const to = scratch_floats(static_cast<std::size_t>(amx_room(height_, depth_)), kKeptRows);
+    const Which wanted{tile.run, tile.stripe.batch, tile.row, k};
+    if (last == wanted) return to;
+    last = {};  // in case of an exception
+    a_.split_left(memory, {tile.stripe.batch, tile.row, tile.rows, k, depth}, to);
+    last = wanted;
+    return to;
+  }
+
+  // A block of a tile's columns.
+  const float* right_pieces(const Memory& memory, const Tile& tile, std::int64_t k, std::int64_t depth) const {
+    const Stripe& s = tile.stripe;
+    if (tile.packed) return tile.packed + k / depth_ * block_room(s.columns);
+    float* const to = scratch_floats(static_cast<std::size_t>(block_room(width_)), 2);
+    split_right(memory, s, {s.batch, k, depth, s.column, s.columns}, 0, to);
+    return to;
+  }
+
+  // Some columns of a block, from `first` of the stripe on.
+  void split_right(const Memory& memory, const Stripe& s, const Operand::Piece& piece, std::int64_t first,
+                   float* block) const {
+    double* const sums = reinterpret_cast<double*>(block + sums_at(s.columns)) + first;
+    s.part->b.split_right(memory, piece, block + amx_room(first, piece.rows), s.part->sums_columns ? sums : nullptr);
+  }
+
+  // --- after the product ---
+
   // What becomes of the product: rows that follow each other in the result are taken together.
   void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows, const float* c,
               std::int64_t stride) const {
@@ -404,6 +567,7 @@ class Matmul : public Compiled {
       }
   }
 
+  Products by_ = Products::vectors;
   std::int64_t M_, K_, N_ = 0, batches_;
   std::int64_t NR_;
   std::int64_t height_ = 0, width_ = 0, depth_ = 0;  // of a tile, and of k at a time
@@ -419,7 +583,13 @@ class Matmul : public Compiled {
 }  // namespace
 
 std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel) {
-  return std::make_unique<Matmul>(kernel);
+  constexpr Products kAll[] = {Products::vectors, Products::amx};
+  const std::span<const Products> all = kAll;
+  return compile_matmul(kernel, uses_amx_always() ? all.subspan(1) : all.first(uses_amx() ? 2 : 1));
+}
+
+std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel, std::span<const Products> choice) {
+  return std::make_unique<Matmul>(kernel, choice);
 }
 
 }  // namespace tensorgrad::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "codegen/cpu/amx.h"
 #include "codegen/cpu/panels.h"
 
 namespace tensorgrad::cpu {
@@ -97,6 +98,25 @@ void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, fl
           from += count, c += count;
         }
     }
+}
+
+void Operand::split_left(const Memory& memory, const Piece& piece, float* to) const {
+  if (strided_)
+    return amx_split_left(at(memory, piece), row_stride_, column_stride_, piece.rows, piece.columns, to);
+  float* const room = scratch_floats(static_cast<std::size_t>(kAmxRows * piece.columns), 4);
+  for (std::int64_t r = 0; r < piece.rows; r += kAmxRows) {
+    const std::int64_t rows = std::min(kAmxRows, piece.rows - r);
+    const LeftPanel panel = left(memory, {piece.batch, piece.row + r, rows, piece.column, piece.columns}, room).first;
+    amx_split_left(panel.data, panel.row, panel.depth, rows, piece.columns, to + amx_room(r, piece.columns));
+  }
+}
+
+void Operand::split_right(const Memory& memory, const Piece& piece, float* to, double* sums) const {
+  if (strided_)
+    return amx_split_right(at(memory, piece), row_stride_, column_stride_, piece.rows, piece.columns, to, sums);
+  float* const room = scratch_floats(static_cast<std::size_t>(piece.rows * piece.columns), 4);
+  pack(memory, piece, piece.columns, room);  // one panel
+  amx_split_right(room, piece.columns, 1, piece.rows, piece.columns, to, sums);
 }
 
 }  // namespace tensorgrad::cpu

@@ -43,6 +43,10 @@ class Operand {
   // Panels of NR columns, one after the other; past the edge they are zero.
   void pack(const Memory& memory, const Piece& piece, std::int64_t NR, float* to) const;
 
+  // Rows or columns in pieces for the tile unit, and sums of columns, unless null (amx.h).
+  void split_left(const Memory& memory, const Piece& piece, float* to) const;
+  void split_right(const Memory& memory, const Piece& piece, float* to, double* sums) const;
+
  private:
   const float* at(const Memory& memory, const Piece& piece) const;
   // Elements that follow each other, at most kBlock of them.

@@ -19,7 +19,9 @@ HWY_AFTER_NAMESPACE();
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 
+#include "codegen/cpu/amx.h"
 #include "support/fail.h"
 
 namespace tensorgrad::cpu {
@@ -28,13 +30,18 @@ HWY_EXPORT(TargetInUse);
 
 namespace {
 
+constexpr std::string_view kAmx = "AMX", kAmxAlways = "AMX-ALL";
+bool amx_chosen = false, amx_always = false;
+
 // Asked once, before a choice hides the others.
 const std::vector<std::int64_t>& targets() {
   static const std::vector<std::int64_t> all = hwy::SupportedAndGeneratedTargets();
   return all;
 }
 
+// 0: the best one.
 std::int64_t target_named(const std::string& name) {
+  if (name.empty() || ((name == kAmx || name == kAmxAlways) && has_amx())) return 0;
   for (const std::int64_t target : targets())
     if (hwy::TargetName(target) == name) return target;
   user_error("TENSORGRAD_SIMD: there is no '{}' here\n  hint: this machine and build have {}", name,
@@ -45,23 +52,37 @@ std::int64_t target_named(const std::string& name) {
 
 std::vector<std::string> simd_targets() {
   std::vector<std::string> names;
+  if (has_amx()) names.emplace_back(kAmx);
   for (const std::int64_t target : targets()) names.emplace_back(hwy::TargetName(target));
   return names;
 }
 
 void choose_simd_target() {
-  const char* wanted = std::getenv("TENSORGRAD_SIMD");
-  const std::int64_t target = wanted && *wanted ? target_named(wanted) : 0;
+  const char* set = std::getenv("TENSORGRAD_SIMD");
+  const std::string wanted = set ? set : "";
+  const std::int64_t target = target_named(wanted);
   static std::once_flag once;
   std::call_once(once, [&] {
     targets();
     if (target) hwy::SetSupportedTargetsForTest(target);
+    amx_chosen = !target && has_amx();
+    amx_always = wanted == kAmxAlways;
   });
 }
 
 std::string simd_target() {
   choose_simd_target();
-  return HWY_DYNAMIC_DISPATCH(TargetInUse)();
+  return amx_chosen ? std::string(kAmx) : HWY_DYNAMIC_DISPATCH(TargetInUse)();
+}
+
+bool uses_amx() {
+  choose_simd_target();
+  return amx_chosen;
+}
+
+bool uses_amx_always() {
+  choose_simd_target();
+  return amx_always;
 }
 
 }  // namespace tensorgrad::cpu

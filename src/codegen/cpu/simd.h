@@ -7,7 +7,8 @@
 
 namespace tensorgrad::cpu {
 
-// The targets that this build has and this machine can run, by Highway's names, the best one first.
+// The targets that this build has and this machine can run, by Highway's names, the best one first. Before them all
+// stands AMX where there is the tile unit (amx.h): the best vectors, and products of matrices on that unit.
 std::vector<std::string> simd_targets();
 
 // Obeys TENSORGRAD_SIMD; a name that is not among simd_targets() is a user's error. The first call decides for the
@@ -16,5 +17,10 @@ void choose_simd_target();
 
 // The one in use.
 std::string simd_target();
+
+// Whether that is AMX, and whether even for the products that vectors compute faster: TENSORGRAD_SIMD=AMX-ALL, for
+// tests.
+bool uses_amx();
+bool uses_amx_always();
 
 }  // namespace tensorgrad::cpu
