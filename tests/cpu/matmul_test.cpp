@@ -364,7 +364,7 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
 // Sizes of training: weight gradients, tiles in both directions, and the right operand packed for all.
 TEST_P(Matmul, LargeOnes) {
   const Side plain{Lie::plain}, turned{Lie::turned};
-  const auto check = [this](std::int64_t M, std::int64_t N, std::int64_t K, Side a, Side b) {
+  const auto check = [](std::int64_t M, std::int64_t N, std::int64_t K, Side a, Side b) {
     SCOPED_TRACE(testing::Message() << M << " x " << N << " x " << K);
     Case({1, M, K, a, {{N, b, M % 2 == 0, true}}}, 3).check(GetParam());
   };
