@@ -448,18 +448,29 @@ std::vector<float> normal_numbers(std::int64_t n, std::uint32_t seed, double siz
   return out;
 }
 
+// Element (i, j) of [M, K] times [K, N] in double, and the sizes of the finite terms that were added.
+struct Exact {
+  double sum = 0, size = 0;
+};
+Exact exact(const std::vector<float>& a, const std::vector<float>& b, std::int64_t K, std::int64_t N, std::int64_t i,
+            std::int64_t j) {
+  Exact out;
+  for (std::int64_t k = 0; k < K; ++k) {
+    const double term = static_cast<double>(a[static_cast<std::size_t>(i * K + k)]) *
+                        static_cast<double>(b[static_cast<std::size_t>(k * N + j)]);
+    out.sum += term;
+    if (std::isfinite(term)) out.size += std::abs(term);
+  }
+  return out;
+}
+
 // The largest error of an element, by the sum of the sizes of what was added.
 double worst_error(std::int64_t M, std::int64_t K, std::int64_t N, const std::vector<float>& a,
                    const std::vector<float>& b, const std::vector<float>& c) {
   double worst = 0;
   for (std::int64_t i = 0; i < M; ++i)
     for (std::int64_t j = 0; j < N; ++j) {
-      double sum = 0, size = 0;
-      for (std::int64_t k = 0; k < K; ++k) {
-        const double term = static_cast<double>(a[static_cast<std::size_t>(i * K + k)]) *
-                            static_cast<double>(b[static_cast<std::size_t>(k * N + j)]);
-        sum += term, size += std::abs(term);
-      }
+      const auto [sum, size] = exact(a, b, K, N, i, j);
       const double error = std::abs(static_cast<double>(c[static_cast<std::size_t>(i * N + j)]) - sum) / size;
       if (!(error <= worst)) worst = error;  // NaN too
     }
@@ -574,13 +585,7 @@ TEST_P(Matmul, WhatIsNotFinite) {
     int nans = 0, infinities = 0;
     for (std::int64_t i = 0; i < M; ++i)
       for (std::int64_t j = 0; j < N; ++j) {
-        double sum = 0, size = 0;
-        for (std::int64_t k = 0; k < K; ++k) {
-          const double term = static_cast<double>(a[static_cast<std::size_t>(i * K + k)]) *
-                              static_cast<double>(b[static_cast<std::size_t>(k * N + j)]);
-          sum += term;
-          if (std::isfinite(term)) size += std::abs(term);
-        }
+        const auto [sum, size] = exact(a, b, K, N, i, j);
         // Where more than one thing is too large, the order of additions decides.
         const bool too_large = std::abs(sum) > 1.001 * static_cast<double>(kMost);
         const bool one_way = too_large && std::isfinite(sum) && size < 1.001 * std::abs(sum);
