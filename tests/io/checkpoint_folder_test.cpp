@@ -3,12 +3,20 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <limits>
+#include <optional>
 #include <random>
+#include <stdexcept>
+#include <utility>
 
 #include "io/checkpoint_bytes.h"
 #include "tensorgrad/checkpoint.h"
+#include "tests/io/safetensors_bytes.h"
 #include "tests/io/same.h"
 #include "tests/io/sample_checkpoint.h"
 #include "tests/io/temporary_folder.h"
@@ -19,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-const std::string kDamaged =
+const std::string kIsDamaged =
     ": damaged: its bytes are not those that its sha256 was made of\n"
     "  hint: it was cut off or altered after it was written";
 
@@ -94,7 +102,22 @@ TEST_F(FolderOfCheckpoints, UnreadableOnesArePassedOver) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->checkpoint.step, 20);
   EXPECT_EQ(found->unreadable, (Names{path_of(40) + ": too short: 0 bytes hold no header length",
-                                      path_of(30) + kDamaged}));
+                                      path_of(30) + kIsDamaged}));
+}
+
+// A header that ends before the digits begin, whatever its length.
+TEST_F(FolderOfCheckpoints, ADamagedLengthIsPassedOver) {
+  const CheckpointFolder folder(path_);
+  folder.save(at_step(10));
+  const std::string good = io::format_checkpoint(at_step(20), "");
+  for (std::size_t length = 0; length <= io::kCheckpointFront.size() + io::kDigestDigits;
+       ++length) {
+    put(path_ / file_of_step(20), little_endian(length, 8) + good.substr(8));
+    const auto found = folder.newest();
+    ASSERT_TRUE(found) << length;
+    EXPECT_EQ(found->checkpoint.step, 10) << length;
+    EXPECT_EQ(found->unreadable, Names{path_of(20) + kIsDamaged}) << length;
+  }
 }
 
 TEST_F(FolderOfCheckpoints, ANewerOneThatCannotBeReadNeverCostsAGoodOne) {
@@ -116,11 +139,11 @@ TEST_F(FolderOfCheckpoints, ErrorsSayWhatIsWrong) {
   const CheckpointFolder folder(path_);
   damage(10);
   EXPECT_EQ(error_of([&] { folder.newest(); }),
-            path_.string() + ": no checkpoint in it can be read:\n  " + path_of(10) + kDamaged);
+            path_.string() + ": no checkpoint in it can be read:\n  " + path_of(10) + kIsDamaged);
   put(path_ / file_of_step(20), "abc");
   EXPECT_EQ(error_of([&] { folder.newest(); }),
             path_.string() + ": no checkpoint in it can be read:\n  " + path_of(20) +
-                ": too short: 3 bytes hold no header length\n  " + path_of(10) + kDamaged);
+                ": too short: 3 bytes hold no header length\n  " + path_of(10) + kIsDamaged);
   for (const int keep : {0, -1})
     EXPECT_EQ(error_of([&] { CheckpointFolder(path_, keep); }),
               fmt::format("{}: at least one checkpoint must be kept: {}", path_.string(), keep));
@@ -142,8 +165,6 @@ TEST_F(FolderOfCheckpoints, WhatKilledWritersLeftGoesWithTheNextSave) {
   EXPECT_EQ(names(), Names{file_of_step(20)});
 }
 
-bool is_unfinished(const std::string& name) { return name.ends_with(".unfinished"); }
-
 // Many small arrays, so that writing takes a while.
 Checkpoint in_pieces(std::int64_t step) {
   Checkpoint checkpoint{.step = step};
@@ -153,45 +174,99 @@ Checkpoint in_pieces(std::int64_t step) {
   return checkpoint;
 }
 
-// Fifty trainings that end somewhere, every other one while it writes; each goes on from what the
-// one before left.
-TEST_F(FolderOfCheckpoints, NoMomentToBeKilledIsABadOne) {
-  const CheckpointFolder folder(path_, 2);
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  folder.save(in_pieces(0));
-  const double one_save = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-  std::mt19937 random(5);
-  std::int64_t last = 0;
-  int in_the_middle = 0;
-  for (int i = 0; i < 50; ++i) {
-    const pid_t child = fork();
-    if (child == 0) {
+// Blocks until there are that many bytes in the pipe; less if nobody can write to it any more.
+int take_bytes(int from, int most) {
+  int count = 0;
+  for (char byte; count < most && read(from, &byte, 1) == 1;) ++count;
+  return count;
+}
+
+// A process that saves the steps after `last`, one after the other, and writes a byte to a pipe
+// before and after each save.
+struct Writer {
+  pid_t process;
+  int pipe;
+
+  // With `most_bytes`, the system kills the process when a file grows beyond that size.
+  static Writer start(const CheckpointFolder& folder, std::int64_t last,
+                      std::optional<rlim_t> most_bytes) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("pipe");
+    const pid_t process = fork();
+    if (process == 0) {
+      close(ends[0]);
+      const rlimit none{0, 0}, most{most_bytes.value_or(RLIM_INFINITY), RLIM_INFINITY};
+      if (setrlimit(RLIMIT_CORE, &none) != 0 || setrlimit(RLIMIT_FSIZE, &most) != 0) _exit(1);
+      const auto tell = [&] {
+        if (write(ends[1], "", 1) != 1) _exit(1);
+      };
       error_of([&] {
-        for (std::int64_t step = last;;) folder.save(in_pieces(++step));
+        for (std::int64_t step = last + 1;; ++step) {
+          const Checkpoint checkpoint = in_pieces(step);
+          tell();
+          folder.save(checkpoint);
+          tell();
+        }
       });
       _exit(1);
     }
-    const auto writes = [&] {
-      const Names all = names();
-      return std::any_of(all.begin(), all.end(), is_unfinished);
-    };
-    for (int look = 0; i % 2 == 0 && look < 10000 && !writes(); ++look) usleep(100);
-    const double longest = i % 2 == 0 ? 0.3 * one_save : 4 * one_save;
-    usleep(static_cast<useconds_t>(std::uniform_real_distribution(0.0, longest)(random)));
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
-    in_the_middle += writes();
+    close(ends[1]);
+    return {process, ends[0]};
+  }
+
+  // Waits for the end of the process; returns its status and how many more bytes it wrote.
+  std::pair<int, int> finish() const {
+    int status = 0;
+    waitpid(process, &status, 0);
+    const int bytes = take_bytes(pipe, std::numeric_limits<int>::max());
+    close(pipe);
+    return {status, bytes};
+  }
+};
+
+// Trainings that are killed somewhere; each goes on from what the one before left. Every second one
+// is killed by the system in the middle of a file, the others after a number of saves. The speed of
+// the machine does not matter.
+TEST_F(FolderOfCheckpoints, NoMomentToBeKilledIsABadOne) {
+  const CheckpointFolder folder(path_, 2);
+  folder.save(in_pieces(0));
+  const auto size = std::filesystem::file_size(path_ / file_of_step(0));
+  std::mt19937 random(5);
+  std::int64_t last = 0;
+  for (int kill_number = 0; kill_number < 50; ++kill_number) {
+    const bool in_the_middle = kill_number % 2 == 0;
+    std::optional<rlim_t> most_bytes;
+    if (in_the_middle) most_bytes = random() % size;
+    const Writer writer = Writer::start(folder, last, most_bytes);
+    int bytes = 0;
+    if (!in_the_middle) {
+      const int life = 1 + static_cast<int>(random() % 6);
+      bytes = take_bytes(writer.pipe, life);
+      EXPECT_EQ(bytes, life) << "it ended by itself";
+      usleep(static_cast<useconds_t>(random() % 1000));
+      kill(writer.process, SIGKILL);
+    }
+    const auto [status, rest] = writer.finish();
+    bytes += rest;
+    ASSERT_TRUE(WIFSIGNALED(status)) << status;
+    ASSERT_EQ(WTERMSIG(status), in_the_middle ? SIGXFSZ : SIGKILL);
+    const Names left = names();
+    const bool unfinished = std::any_of(left.begin(), left.end(), [&](const std::string& name) {
+      return name.ends_with(".unfinished") &&
+             name.find(fmt::format(".{}-", writer.process)) != name.npos;
+    });
+    if (in_the_middle) {
+      EXPECT_TRUE(unfinished);
+    }
     const auto found = folder.newest();
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->unreadable.empty()) << found->unreadable[0];
-    EXPECT_GE(found->checkpoint.step, last);
+    // A save that returned is never lost; the one that was killed may or may not be there.
+    EXPECT_GE(found->checkpoint.step, last + bytes / 2);
+    EXPECT_LE(found->checkpoint.step, last + (in_the_middle ? 0 : (bytes + 1) / 2));
     last = found->checkpoint.step;
     EXPECT_TRUE(same(found->checkpoint, in_pieces(last)));
   }
-  RecordProperty("killed_in_the_middle", in_the_middle);
-  EXPECT_GT(last, 0);
-  EXPECT_GT(in_the_middle, 0);
   folder.save(at_step(last + 1));
   EXPECT_EQ(names(), (Names{file_of_step(last), file_of_step(last + 1)}));
 }
