@@ -57,12 +57,13 @@ RowOutcome compare_results(const ir::Graph& graph, const std::vector<reference::
   return out;
 }
 
-RowOutcome check_row(runtime::Device& device, const Sample& row) {
+RowOutcome check_row(runtime::Device& device, const Sample& row, const CompileCallback& progress) {
   const SampleGraph made = build(row);
   const auto want = eval::interpret_results(made.gradient, made.leaves);
   eval::Evaluated got;
   try {
-    got = eval::evaluate_on(device, made.gradient, made.leaves, {.simplify = true});
+    got = eval::evaluate_on(device, made.gradient, made.leaves,
+                            {.simplify = true, .progress = progress});
   } catch (const runtime::IndexFailure& failure) {  // no row has bad ids
     RowOutcome refused;
     refused.damage = fmt::format("id {} was refused, and is none of the row's", failure.value);

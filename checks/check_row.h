@@ -33,7 +33,8 @@ struct RowOutcome {
   std::string text() const;  // what is wrong, a line for each result; empty when nothing is
 };
 
-RowOutcome check_row(runtime::Device& device, const Sample& row);
+RowOutcome check_row(runtime::Device& device, const Sample& row,
+                     const CompileCallback& progress = {});
 
 // The comparison alone: results of `graph` in its order.
 RowOutcome compare_results(const ir::Graph& graph, const std::vector<reference::Value>& got,

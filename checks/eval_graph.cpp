@@ -19,6 +19,7 @@
 #include "runtime/device.h"
 #include "schedule/plan.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::eval {
 namespace {
@@ -34,11 +35,9 @@ using Word = std::uint32_t;
 constexpr Word kPoison = 0x7fc0dead;  // a NaN, and as an id far out of range
 constexpr std::int64_t kGap = schedule::kAlignment;
 
-std::size_t at(Space space) { return static_cast<std::size_t>(space); }
-std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
-
-// Devices stay open: starting threads for each of a thousand graphs would take longer than they. The last programs
-// stay loaded, so that shaders which the next one has too need not be compiled again.
+// Devices stay open: starting threads for each of a thousand graphs would take longer than they.
+// The last programs stay loaded, so that shaders which the next one has too need not be compiled
+// again.
 struct Open {
   std::shared_ptr<runtime::Device> device;
   std::deque<std::unique_ptr<runtime::Loaded>> loaded;
@@ -46,7 +45,8 @@ struct Open {
 constexpr std::size_t kLoaded = 3;
 
 Open& open(const EvalOptions& options) {
-  static auto& all = *new std::map<std::pair<std::string, int>, Open>;  // drivers do not like to be called at exit
+  static auto& all =
+      *new std::map<std::pair<std::string, int>, Open>;  // drivers do not like to be called at exit
   Open& open = all[{options.device, options.device == "cpu" ? options.threads : 0}];
   if (!open.device) open.device = runtime::open_device(options.device, options.threads);
   if (open.loaded.size() >= kLoaded) open.loaded.pop_front();
@@ -82,7 +82,7 @@ class Spreader {
   explicit Spreader(schedule::Plan& plan) : plan_(plan) {
     const ir::Graph& graph = plan.graph;
     for (NodeId id = 0; id < graph.size(); ++id)
-      if (plan.places[at(id)]) note(*plan.places[at(id)], graph[id].type);
+      if (plan.places[usize(id)]) note(*plan.places[usize(id)], graph[id].type);
     for (std::size_t i = 0; i < graph.results.size(); ++i)
       note(plan.results[i], graph[graph.results[i].node].type);
   }
@@ -91,7 +91,7 @@ class Spreader {
     std::array<std::int64_t, ir::kSpaces> end{};
     end.fill(kGap);
     for (auto& [place, tensor] : tensors_) {
-      std::int64_t& next = end[static_cast<std::size_t>(place.first)];
+      std::int64_t& next = end[usize(place.first)];
       tensor.moved = next;
       next += schedule::aligned(tensor.count) + kGap;
     }
@@ -124,7 +124,7 @@ schedule::Plan make_plan(const ir::Graph& graph, const EvalOptions& options) {
   schedule::Layout parameters, state, inputs;
   if (options.parameters) parameters = *options.parameters;
   for (const ir::Node& node : graph.nodes)
-    if (node.op->name == "parameter" && node.as<ir::LeafAttrs>().name != ir::kFlat)
+    if (node.op->core == ir::Core::parameter && node.as<ir::LeafAttrs>().name != ir::kFlat)
       parameters.place(node.as<ir::LeafAttrs>().name, node.type);
   for (const ir::Result& result : graph.results)  // also of a parameter that nothing reads
     if (result.kind == ir::Result::Kind::gradient && result.name != ir::kFlat)
@@ -141,22 +141,21 @@ using Image = std::array<std::vector<Word>, ir::kSpaces>;
 
 Image initial_memory(const schedule::Plan& plan, const Leaves& leaves, const EvalOptions& options) {
   Image image;
-  for (std::size_t s = 0; s < image.size(); ++s)
-    image[s].assign(static_cast<std::size_t>(plan.elements[s]), kPoison);
+  for (std::size_t s = 0; s < image.size(); ++s) image[s].assign(usize(plan.elements[s]), kPoison);
   if (options.parameters) {  // the flat gradient has gaps, which a session zeroes once
-    std::vector<Word>& gradients = image[at(Space::gradients)];
+    std::vector<Word>& gradients = image[usize(Space::gradients)];
     std::fill(gradients.begin(), gradients.end(), 0);
     for (const schedule::Layout::Entry& entry : options.parameters->entries())
       std::fill_n(gradients.begin() + entry.offset, entry.type.shape.count(), kPoison);
   }
   for (NodeId id = 0; id < plan.graph.size(); ++id) {
     const ir::Node& node = plan.graph[id];
-    if (node.op->core != ir::Core::leaf) continue;
+    if (!ir::is_leaf(node)) continue;
     const std::string name = fmt::format("{}:{}", node.op->name, node.as<ir::LeafAttrs>().name);
     const auto leaf = leaves.find(name);
     if (leaf == leaves.end()) user_error("evaluate: no value for {}", name);
-    const Place& place = *plan.places[at(id)];
-    Word* to = image[at(place.space)].data() + place.offset;
+    const Place& place = *plan.places[usize(id)];
+    Word* to = image[usize(place.space)].data() + place.offset;
     for (const double value : leaf->second.data) *to++ = word_of(value, node.type.dtype);
   }
   return image;
@@ -167,7 +166,7 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
   std::array<std::vector<bool>, ir::kSpaces> owned;
   for (std::size_t s = 0; s < owned.size(); ++s) owned[s].resize(before[s].size());
   const auto own = [&](const ir::Store& store) {
-    const auto begin = owned[at(store.place.space)].begin() + store.place.offset;
+    const auto begin = owned[usize(store.place.space)].begin() + store.place.offset;
     std::fill(begin, begin + plan.graph[store.node].type.shape.count(), true);
   };
   for (const Kernel& kernel : kernels) {
@@ -188,16 +187,17 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
 }  // namespace
 
 // `loaded` is the caller's, who may keep it.
-static Evaluated run(runtime::Device& device, std::unique_ptr<runtime::Loaded>& loaded, const ir::Graph& graph,
-                     const Leaves& leaves, const EvalOptions& options) {
+static Evaluated run(runtime::Device& device, std::unique_ptr<runtime::Loaded>& loaded,
+                     const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
   const schedule::Plan plan = make_plan(graph, options);
   std::vector<Kernel> kernels = kernels::lower(plan);
   for (auto first = kernels.begin(); options.backwards && first != kernels.end();) {
-    const auto last = std::find_if(first, kernels.end(), [&](const Kernel& k) { return k.stage != first->stage; });
+    const auto last = std::find_if(first, kernels.end(),
+                                   [&](const Kernel& k) { return k.stage != first->stage; });
     std::reverse(first, last);
     first = last;
   }
-  loaded = device.load(kernels);
+  loaded = device.load(kernels, 0, options.progress);
 
   const Image before = initial_memory(plan, leaves, options);
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
@@ -222,7 +222,7 @@ static Evaluated run(runtime::Device& device, std::unique_ptr<runtime::Loaded>& 
   for (std::size_t i = 0; i < graph.results.size(); ++i) {
     const ir::Type& type = graph[graph.results[i].node].type;
     const Place& place = plan.results[i];
-    const Word* from = after[at(place.space)].data() + place.offset;
+    const Word* from = after[usize(place.space)].data() + place.offset;
     out.bits.emplace_back(from, from + type.shape.count());
     Value value{type, {}};
     for (const Word word : out.bits.back()) value.data.push_back(value_of(word, type.dtype));
@@ -236,14 +236,15 @@ Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptio
   return run(*kept.device, kept.loaded.emplace_back(), graph, leaves, options);
 }
 
-Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
+Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph, const Leaves& leaves,
+                      const EvalOptions& options) {
   std::unique_ptr<runtime::Loaded> loaded;
   return run(device, loaded, graph, leaves, options);
 }
 
 std::vector<Value> interpret_results(const ir::Graph& graph, const Leaves& leaves) {
   std::vector<Value> values = reference::interpret(graph, leaves), results;
-  for (const ir::Result& result : graph.results) results.push_back(values[at(result.node)]);
+  for (const ir::Result& result : graph.results) results.push_back(values[usize(result.node)]);
   return results;
 }
 

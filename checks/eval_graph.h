@@ -11,6 +11,7 @@
 #include "reference/interpret.h"
 #include "schedule/arena.h"
 #include "schedule/layout.h"
+#include "tensorgrad/progress.h"
 
 namespace tensorgrad::runtime {
 class Device;
@@ -28,6 +29,7 @@ struct EvalOptions {
   bool backwards = false;  // the kernels of each stage in the opposite order, which must not matter
   // Where parameters lie; needed when the graph also sees them as one flat tensor. Null: anywhere.
   const schedule::Layout* parameters = nullptr;
+  CompileCallback progress = {};
 };
 
 struct Evaluated {

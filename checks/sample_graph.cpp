@@ -9,7 +9,9 @@
 
 #include "autodiff/differentiate.h"
 #include "ops/builder.h"
+#include "ops/table.h"
 #include "passes/dce.h"
+#include "support/integers.h"
 
 namespace tensorgrad::checks {
 namespace {
@@ -34,7 +36,7 @@ double draw_one(const Arg& arg, std::mt19937& engine) {
 // The range, or a wider one for many numbers, cut into as many parts as numbers; one from the
 // middle of each, shuffled.
 std::vector<double> draw_apart(const Arg& arg, std::mt19937& engine) {
-  const auto count = static_cast<std::size_t>(arg.shape.count());
+  const auto count = usize(arg.shape.count());
   const double width = std::max(arg.high - arg.low, 2 * kMargin * static_cast<double>(count));
   std::vector<double> out(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -48,7 +50,9 @@ std::vector<double> draw_apart(const Arg& arg, std::mt19937& engine) {
 
 bool is_differentiable(const Arg& arg) { return arg.dtype == f32 && arg.differentiable; }
 
-const char* kind_of(const Arg& arg) { return is_differentiable(arg) ? "parameter" : "input"; }
+ir::Core kind_of(const Arg& arg) {
+  return is_differentiable(arg) ? ir::Core::parameter : ir::Core::input;
+}
 
 }  // namespace
 
@@ -61,7 +65,7 @@ std::uint32_t seed_of(const std::string& text) {  // FNV-1a
 std::vector<double> draw(const Arg& arg, std::uint32_t seed) {
   std::mt19937 engine(seed);
   if (arg.spread) return draw_apart(arg, engine);
-  const auto count = static_cast<std::size_t>(arg.shape.count());
+  const auto count = usize(arg.shape.count());
   std::vector<double> out(count);
   for (std::size_t i = 0; i < count; ++i)
     out[i] = arg.values.empty() ? draw_one(arg, engine) : arg.values[i % arg.values.size()];
@@ -78,7 +82,8 @@ SampleGraph build(const Sample& sample, Cotangent cotangent) {
   const std::string row = sample.name();
   for (std::size_t i = 0; i < sample.args.size(); ++i) {
     const Arg& arg = sample.args[i];
-    const std::string name = fmt::format("x{}", i), leaf = fmt::format("{}:{}", kind_of(arg), name);
+    const std::string name = fmt::format("x{}", i),
+                      leaf = fmt::format("{}:{}", ops::leaf_primitive(kind_of(arg)).name, name);
     const ir::Type type{arg.dtype, arg.shape};
     operands.push_back(builder.leaf(kind_of(arg), name, type));
     made.leaves[leaf] = {type, draw(arg, seed_of(row + name))};
@@ -103,7 +108,7 @@ SampleGraph build(const Sample& sample, Cotangent cotangent) {
     const ir::Type type{f32, out.shape()};
     made.leaves["input:cotangent"] = {type,
                                       draw(real(type.shape, -1, 1), seed_of(row + "cotangent"))};
-    loss = sum(out * builder.leaf("input", "cotangent", type));
+    loss = sum(out * builder.leaf(ir::Core::input, "cotangent", type));
   }
   const Tensors gradients = autodiff::differentiate(builder, loss, wanted);
   auto& results = builder.graph.results;

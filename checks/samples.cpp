@@ -15,11 +15,12 @@ std::string Sample::name() const {
 const Samples& samples() {
   static const Samples all = [] {
     Samples joined;
-    for (Samples (*family)() : {unary_samples, binary_samples, logic_samples, reduce_samples,
-                                position_samples, view_samples, movement_samples, matmul_samples,
-                                indexing_samples, builder_samples, normalise_samples, attention_samples,
-                                conv1d_samples, ssd_samples, state_space_samples, loss_samples,
-                                window_samples, random_samples, operand_samples, chain_samples}) {
+    for (Samples (*family)() :
+         {unary_samples,    binary_samples,  logic_samples,       reduce_samples,
+          position_samples, view_samples,    movement_samples,    matmul_samples,
+          indexing_samples, builder_samples, normalise_samples,   attention_samples,
+          conv1d_samples,   ssd_samples,     state_space_samples, loss_samples,
+          window_samples,   random_samples,  operand_samples,     chain_samples}) {
       Samples rows = family();
       std::move(rows.begin(), rows.end(), std::back_inserter(joined));
     }

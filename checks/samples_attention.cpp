@@ -40,7 +40,8 @@ void add_attention(Samples& rows) {
   add("grouped_all", {2, 6, 3, 4}, {2, 2, 20, 4}, {2, 2, 20, 4}, all);
   add("wide_heads", {1, 1, 5, 72}, {1, 1, 5, 72}, {1, 1, 5, 72}, {});
   add("wider_heads", {1, 1, 4, 150}, {1, 1, 4, 150}, {1, 1, 4, 260}, {});
-  add("negative_scale", {1, 2, 5, 4}, {1, 2, 5, 4}, {1, 2, 5, 4}, {.causal = false, .scale = -0.7f});
+  add("negative_scale", {1, 2, 5, 4}, {1, 2, 5, 4}, {1, 2, 5, 4},
+      {.causal = false, .scale = -0.7f});
   rows.push_back({"attention",
                   "large_scores",
                   {real({1, 2, 12, 8}, -8, 8), real({1, 2, 12, 8}, -8, 8), real({1, 2, 12, 8})},
@@ -91,11 +92,12 @@ void add_attention(Samples& rows) {
 }
 
 void add_replace(Samples& rows) {
-  const auto add = [&](const char* variant, const Shape& x, const Shape& part, int axis, double start) {
-    rows.push_back({"replace_at",
-                    variant,
-                    {real(x), real(part), given({}, {start}, i32)},
-                    [=](In t) { return replace_at(t[0], t[1], axis, t[2]); }});
+  const auto add = [&](const char* variant, const Shape& x, const Shape& part, int axis,
+                       double start) {
+    rows.push_back(
+        {"replace_at", variant, {real(x), real(part), given({}, {start}, i32)}, [=](In t) {
+           return replace_at(t[0], t[1], axis, t[2]);
+         }});
   };
   add("one", {2, 5, 3}, {2, 1, 3}, 1, 2);
   add("several", {2, 7, 3}, {2, 3, 3}, 1, 2);

@@ -43,6 +43,9 @@ Samples builder_samples() {
   add("arange", "backward", [](In) { return arange(9, -4, -3); });
   add("arange", "empty_range", [](In) { return arange(5, 2); });
   add("arange", "backward_empty", [](In) { return arange(2, 5, -1); });
+  add("arange", "f32", [](In) { return arange(6, f32) * 0.5f; });
+  add("arange", "step_f32", [](In) { return arange(9, -4, -3, f32) * 0.5f; });
+  add("arange", "end_of_i32", [](In) { return arange(2147483640, 2147483648, 3); });
   add("arange", "as_f32", [](In) { return cast(arange(6), f32) * 0.5f; });
   add("arange", "views", [](In) { return flip(reshape(arange(12), {3, 4}), 1) + arange(3, 7); });
   add("linspace", "plain", [](In) { return linspace(-1, 2, 5); });

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "checks/samples.h"
+#include "support/integers.h"
 
 namespace tensorgrad::checks {
 namespace {
@@ -62,7 +63,7 @@ class Chain {
     std::vector<int> order;
     for (int d = 0; d < t.rank(); ++d) order.push_back(d);
     for (std::int64_t i = t.rank() - 1; i > 0; --i)
-      std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(below(i + 1))]);
+      std::swap(order[usize(i)], order[usize(below(i + 1))]);
     return permute(t, order);
   }
 

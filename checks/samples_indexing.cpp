@@ -132,6 +132,9 @@ void add_one_hot(Samples& rows) {
   rows.push_back({"one_hot", "depth_1", {ints({5}, 0, 0)}, hot(1)});
   rows.push_back({"one_hot", "empty", {ints({0, 2}, 0, 3)}, hot(4)});
   rows.push_back({"one_hot", "many_blocks", {ints({60}, 0, 89)}, hot(90)});
+  rows.push_back({"one_hot", "i32", {ints({5}, 0, 3)}, [](In x) { return one_hot(x[0], 4, i32); }});
+  rows.push_back(
+      {"one_hot", "bool", {ints({5}, 0, 3)}, [](In x) { return one_hot(x[0], 4, boolean); }});
   rows.push_back({"one_hot", "times_weights", {ints({6}, 0, 3), real({4, 2})}, [](In x) {
                     return matmul(one_hot(x[0], 4), x[1]);
                   }});

@@ -90,10 +90,12 @@ Samples matmul_samples() {
   view("of_matmul", {4, 4}, {4, 4}, [](In x) { return matmul(matmul(x[0], x[1]), x[0]); });
   // One weight for many rows: the gradient of the weight is one product over all of them.
   view("linear_layer", {7, 50, 20}, {20, 30}, [](In x) { return matmul(x[0], x[1]); });
-  // Long enough in k to be cut into parts, with edges and without; in the gradients k is the many rows.
+  // Long enough in k to be cut into parts, with edges and without; in the gradients k is the many
+  // rows.
   add("long_k", {20, 1030}, {1030, 18});
   add("long_k_even", {32, 1024}, {1024, 64});
-  view("tall_layer", {2100, 12}, {12, 16}, [](In x) { return tanh(matmul(x[0], x[1]) + sum(x[1], 0)); });
+  view("tall_layer", {2100, 12}, {12, 16},
+       [](In x) { return tanh(matmul(x[0], x[1]) + sum(x[1], 0)); });
   view("tall_layers", {1100, 8}, {8, 12},
        [](In x) { return matmul(x[0], x[1]) * matmul(x[0], x[1] * x[1]); });
   return rows;

@@ -111,6 +111,10 @@ void add_heads(Samples& rows) {
   rows.push_back(
       {"split_heads", "of_size_1", {real({1, 3, 4})}, [](In x) { return split_heads(x[0], 4); }});
   rows.push_back(
+      {"split_heads", "no_batch", {real({3, 8})}, [](In x) { return split_heads(x[0], 2); }});
+  rows.push_back(
+      {"merge_heads", "no_batch", {real({2, 3, 4})}, [](In x) { return merge_heads(x[0]); }});
+  rows.push_back(
       {"merge_heads", "two", {real({2, 2, 3, 4})}, [](In x) { return merge_heads(x[0]); }});
   rows.push_back({"merge_heads", "of_split_heads", {real({2, 3, 8})}, [](In x) {
                     return merge_heads(sin(split_heads(x[0], 4)));

@@ -1,4 +1,6 @@
 // Softmax and its relatives, norms.
+#include <cmath>
+
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {
@@ -30,6 +32,16 @@ void add_softmax(Samples& rows) {
                       return f(x[0] * 0.125f, -1) * x[0];
                     }});
   }
+  const auto masked = [](float fill) { return [fill](In x) { return where_causal(x[0], fill); }; };
+  rows.push_back({"where_causal", "square", {real({4, 4})}, masked(-1)});
+  rows.push_back({"where_causal", "heads", {real({2, 3, 5, 5})}, masked(0)});
+  rows.push_back({"where_causal", "wide", {real({2, 3, 5})}, masked(2.5f)});
+  rows.push_back(
+      {"where_causal", "infinite", {real({4, 4}).fixed()}, masked(-HUGE_VALF), 2e-6, false});
+  rows.push_back({"where_causal", "i32", {ints({3, 3}, -5, 5)}, masked(7)});
+  rows.push_back({"where_causal", "scores", {real({70, 70})}, [](In x) {
+                    return softmax(where_causal(x[0], -HUGE_VALF));
+                  }});
   const auto causal = [](In x) { return softmax_causal(x[0]); };
   rows.push_back({"softmax_causal", "square", {real({4, 4})}, causal});
   rows.push_back({"softmax_causal", "heads", {real({2, 3, 5, 5})}, causal});

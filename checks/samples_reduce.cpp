@@ -86,7 +86,8 @@ void add_sizes(Samples& rows) {
   }
   rows.push_back({"mean", "of_20000", {real({20000})}, [](In x) { return mean(x[0]); }});
   rows.push_back({"sum", "tall_columns", {real({5000, 5})}, [](In x) { return sum(x[0], 0); }});
-  rows.push_back({"mean", "tall_columns_even", {real({9000, 8})}, [](In x) { return mean(x[0] * x[0], 0); }});
+  rows.push_back(
+      {"mean", "tall_columns_even", {real({9000, 8})}, [](In x) { return mean(x[0] * x[0], 0); }});
   rows.push_back({"var", "columns_300_rows", {real({300, 7})}, [](In x) { return var(x[0], 0); }});
   rows.push_back(
       {"logsumexp", "row_of_700", {real({3, 700})}, [](In x) { return logsumexp(x[0], -1); }});
@@ -103,7 +104,8 @@ void add_small(Samples& rows) {
     rows.push_back({op, "size_1_axes", {real({1, 4, 1})}, [f](In x) {
                       return f(x[0], {0, 2}, false);
                     }});
-    if (op == "max" || op == "min" || op == "logsumexp") continue;  // of nothing: an error
+    // Of nothing: an error.
+    if (op == "mean" || op == "max" || op == "min" || op == "logsumexp") continue;
     rows.push_back({op, "of_nothing", {real({2, 0, 3})}, [f](In x) { return f(x[0], 1, false); }});
     rows.push_back(
         {op, "of_nothing_leading", {real({0, 3})}, [f](In x) { return f(x[0], 0, true); }});

@@ -1,4 +1,5 @@
-// State space duality: Mamba-2's recurrence in chunks. That it is the recurrence is checked by tests/ops/ssd_test.cpp.
+// State space duality: Mamba-2's recurrence in chunks. That it is the recurrence is checked by
+// tests/ops/ssd_test.cpp.
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {
@@ -14,12 +15,14 @@ Samples ssd_samples() {
   Samples rows;
   const auto add = [&](const char* variant, const SsdSizes& s) {
     const Shape b{s.B, s.L, s.G, s.N};
-    rows.push_back(
-        {"ssd",
-         variant,
-         {real({s.B, s.L, s.H, s.P}), real({s.B, s.L, s.H}), real({s.H}, -1, 1), real(b), real(b), real({s.H})},
-         [chunk = s.chunk](In x) { return ssd(x[0], x[1], x[2], x[3], x[4], x[5], {.chunk = chunk}); },
-         8e-6});  // sums of sums, of numbers that cancel
+    rows.push_back({"ssd",
+                    variant,
+                    {real({s.B, s.L, s.H, s.P}), real({s.B, s.L, s.H}), real({s.H}, -1, 1), real(b),
+                     real(b), real({s.H})},
+                    [chunk = s.chunk](In x) {
+                      return ssd(x[0], x[1], x[2], x[3], x[4], x[5], {.chunk = chunk});
+                    },
+                    8e-6});  // sums of sums, of numbers that cancel
   };
   add("one_chunk", {2, 5, 2, 3, 1, 4, 64});
   add("two_chunks", {2, 6, 2, 3, 1, 4, 3});
@@ -39,9 +42,11 @@ Samples ssd_samples() {
                   {real({2, 5, 14}), real({2}, -1, 1), real({2})},
                   [](In x) {
                     const Tensors parts = split(x[0], {6, 3, 3, 2});
-                    const auto heads = [](const Tensor& t, std::int64_t n) { return reshape(t, {2, 5, n, 3}); };
-                    return ssd(heads(parts[0], 2), parts[3], x[1], heads(parts[1], 1), heads(parts[2], 1), x[2],
-                               {.chunk = 2});
+                    const auto heads = [](const Tensor& t, std::int64_t n) {
+                      return reshape(t, {2, 5, n, 3});
+                    };
+                    return ssd(heads(parts[0], 2), parts[3], x[1], heads(parts[1], 1),
+                               heads(parts[2], 1), x[2], {.chunk = 2});
                   },
                   8e-6});
   return rows;

@@ -33,8 +33,8 @@ const std::vector<Unary>& unary_ops() {
       {"erf", erf},
       {"relu", relu, -3, 3, {0}},
       {"leaky_relu", [](Operand x) { return leaky_relu(x); }, -3, 3, {0}},
-      {"gelu", gelu},
-      {"gelu_tanh", gelu_tanh},
+      {"gelu", gelu, -9, 9},
+      {"gelu_tanh", gelu_tanh, -9, 9},
       {"silu", silu, -9, 9},
       {"softplus", softplus, -9, 9, {0}},  // smooth, but written with abs and maximum
       {"clamp", [](Operand x) { return clamp(x, -1.5f, 0.75f); }, -3, 3, {-1.5, 0.75}},

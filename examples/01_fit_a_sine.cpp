@@ -17,14 +17,15 @@ tg::Tensor predict(const Mlp& m, tg::Tensor x) { return m.l3(relu(m.l2(relu(m.l1
 
 int main() {
   auto train = tg::compile(
-      Mlp{}, {.inputs = {{"x", {256, 1}}, {"y", {256, 1}}}, .optimizer = tg::Adam{.lr = 0.005f}},
+      Mlp{},
+      {.inputs = {{"x", {256, 1}}, {"y", {256, 1}}},
+       .optimizer = tg::Adam{.lr = tg::cosine(0.005, 0, 1000)}},  // decays to 0 over 1000 steps
       [](const Mlp& m, const tg::Inputs& in) {
         return mean(square(predict(m, in["x"]) - in["y"]));
       });
   // A second program over the same parameters: no copies, and it sees every update.
-  auto infer = train.attach({.inputs = {{"x", {5, 1}}}}, [](const Mlp& m, const tg::Inputs& in) {
-    return predict(m, in["x"]);
-  });
+  auto infer = train.attach({.inputs = {{"x", {5, 1}}}},
+                            [](const Mlp& m, const tg::Inputs& in) { return predict(m, in["x"]); });
 
   std::mt19937 random(1);
   std::vector<float> x(256), y(256);
@@ -34,7 +35,7 @@ int main() {
       y[j] = std::sin(x[j]);
     }
     auto step = train.step({{"x", x}, {"y", y}});
-    if (i % 200 == 0) std::printf("step %4d  loss %.5f\n", i, step.loss());
+    if (i % 20 == 0 && i < 80) std::printf("step %2d  loss %.3f\n", i, step.loss());
   }
 
   const std::vector<float> points = {-2, -1, 0, 1, 2};
@@ -42,7 +43,7 @@ int main() {
   float worst = 0;
   for (std::size_t j = 0; j < points.size(); ++j) {
     const float got = result.output().floats()[j];
-    std::printf("sin(%4.1f) = %7.4f, the model says %7.4f\n", points[j], std::sin(points[j]), got);
+    std::printf("sin(%2.0f) = %5.2f, the model says %5.2f\n", points[j], std::sin(points[j]), got);
     worst = std::max(worst, std::fabs(got - std::sin(points[j])));
   }
   return worst < 0.05f ? 0 : 1;

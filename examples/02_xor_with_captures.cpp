@@ -19,8 +19,11 @@ tg::Tensor logits(const Xor& m, tg::Tensor x) {
 int main() {
   const std::vector<float> x = {0, 0, 0, 1, 1, 0, 1, 1}, y = {0, 1, 1, 0};
   auto train = tg::compile(
-      Xor{}, {.inputs = {{"x", {4, 2}}, {"y", {4, 1}}}, .optimizer = tg::Adam{.lr = 0.05f}, .seed = 1},
-      [](const Xor& m, const tg::Inputs& in) { return bce_with_logits(logits(m, in["x"]), in["y"]); });
+      Xor{},
+      {.inputs = {{"x", {4, 2}}, {"y", {4, 1}}}, .optimizer = tg::Adam{.lr = 0.05f}, .seed = 1},
+      [](const Xor& m, const tg::Inputs& in) {
+        return bce_with_logits(logits(m, in["x"]), in["y"]);
+      });
 
   // The batch never changes, so it stays on the device.
   train.set_input("x", x);

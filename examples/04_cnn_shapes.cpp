@@ -36,11 +36,13 @@ Pictures draw(std::mt19937& random) {
     const float r = 2.5f + 2 * unit(), cx = 4 + 3 * unit(), cy = 4 + 3 * unit();
     for (int y = 0; y < kSize; ++y)
       for (int x = 0; x < kSize; ++x) {
-        const float dx = std::fabs(static_cast<float>(x) - cx), dy = std::fabs(static_cast<float>(y) - cy);
+        const float dx = std::fabs(static_cast<float>(x) - cx),
+                    dy = std::fabs(static_cast<float>(y) - cy);
         const bool inside = kind == 0   ? std::fmax(dx, dy) < r
                             : kind == 1 ? dx * dx + dy * dy < r * r
                                         : std::fmin(dx, dy) < 1 && std::fmax(dx, dy) < r;
-        out.pixels[static_cast<std::size_t>((i * kSize + y) * kSize + x)] = (inside ? 1.0f : 0.0f) + 0.3f * (unit() - 0.5f);
+        out.pixels[static_cast<std::size_t>((i * kSize + y) * kSize + x)] =
+            (inside ? 1.0f : 0.0f) + 0.3f * (unit() - 0.5f);
       }
     out.labels[static_cast<std::size_t>(i)] = kind;
   }
@@ -49,7 +51,9 @@ Pictures draw(std::mt19937& random) {
 
 int main() {
   auto train = tg::compile(
-      Cnn{}, {.inputs = {{"x", {kBatch, 1, kSize, kSize}}, {"y", {kBatch}, tg::i32}}, .optimizer = tg::Adam{.lr = 3e-3f}},
+      Cnn{},
+      {.inputs = {{"x", {kBatch, 1, kSize, kSize}}, {"y", {kBatch}, tg::i32}},
+       .optimizer = tg::Adam{.lr = 3e-3f}},
       [](const Cnn& m, const tg::Inputs& in) { return cross_entropy(m(in["x"]), in["y"]); });
   auto infer = train.attach({.inputs = {{"x", {kBatch, 1, kSize, kSize}}}},  // without dropout
                             [](const Cnn& m, const tg::Inputs& in) { return argmax(m(in["x"])); });
@@ -65,6 +69,7 @@ int main() {
     const auto result = infer.run({{"x", batch.pixels}});
     for (std::size_t j = 0; j < kBatch; ++j) right += result.output().ints()[j] == batch.labels[j];
   }
-  std::printf("%.1f %% of %d new pictures are named right\n", 100.0 * right / (10 * kBatch), 10 * kBatch);
+  std::printf("%.1f %% of %d new pictures are named right\n", 100.0 * right / (10 * kBatch),
+              10 * kBatch);
   return right > 9 * kBatch ? 0 : 1;
 }

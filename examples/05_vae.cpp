@@ -55,15 +55,17 @@ int main() {
                             .non_finite = tg::NonFinite::skip,
                             .seed = 1},
                            loss);
-  auto generate = train.attach({.inputs = {{"z", {3, kLatent}}}},
-                               [](const Vae& m, const tg::Inputs& in) { return sigmoid(decode(m.decoder, in["z"])); });
+  auto generate = train.attach(
+      {.inputs = {{"z", {3, kLatent}}}},
+      [](const Vae& m, const tg::Inputs& in) { return sigmoid(decode(m.decoder, in["z"])); });
 
   std::mt19937 random(11);
   float first = 0, last = 0;
   for (int i = 0; i < 1500; ++i) {
     auto step = train.step({{"x", draw(random)}});
     if (i % 300 == 0 || i == 1499)
-      std::printf("step %4d  loss %6.2f = pixels %6.2f + kl %5.2f\n", i, step.loss(), step["pixels"].item(), step["kl"].item());
+      std::printf("step %4d  loss %6.2f = pixels %6.2f + kl %5.2f\n", i, step.loss(),
+                  step["pixels"].item(), step["kl"].item());
     if (i == 0) first = step.loss();
     if (i == 1499) last = step.loss();
   }

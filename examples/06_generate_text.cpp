@@ -1,6 +1,7 @@
-// A small language model of two Mamba layers and one of attention learns a nursery rhyme by heart, character by
-// character, and then says it: one token at a time, with its state as plain numbers between the calls. The state is
-// kept after the first word, so that the model can go on from there twice.
+// A small language model of two Mamba layers and one of attention learns a nursery rhyme by heart,
+// character by character, and then says it: one token at a time, with its state as plain numbers
+// between the calls. The state is kept after the first word, so that the model can go on from there
+// twice.
 #include <tensorgrad/tensorgrad.h>
 
 #include <algorithm>
@@ -24,14 +25,17 @@ std::string alphabet_of(std::string text) {
 int main() {
   const std::string alphabet = alphabet_of(kText);
   const auto token = [&](char c) { return static_cast<std::int32_t>(alphabet.find(c)); };
-  const tg::LanguageModel model(
-      {.vocab = static_cast<std::int64_t>(alphabet.size()), .dim = 32, .layers = "mamba attention mamba"});
+  const tg::LanguageModel model({.vocab = static_cast<std::int64_t>(alphabet.size()),
+                                 .dim = 32,
+                                 .layers = "mamba attention mamba"});
   auto train = tg::compile(
       model,
       {.inputs = {{"tokens", {kBatch, kTime}, tg::i32}, {"targets", {kBatch, kTime}, tg::i32}},
        .optimizer = tg::AdamW{.lr = tg::warmup(10, tg::cosine(8e-3, 5e-4, 80))},
        .clip_grad_norm = 1.0f},
-      [](const tg::LanguageModel& m, const tg::Inputs& in) { return cross_entropy(m(in["tokens"]), in["targets"]); });
+      [](const tg::LanguageModel& m, const tg::Inputs& in) {
+        return cross_entropy(m(in["tokens"]), in["targets"]);
+      });
 
   // Stretches of the text, which begins again at its end.
   std::mt19937 random(1);
@@ -75,10 +79,11 @@ int main() {
   tg::NamedArrays memory = tg::zero_state(state);
   const std::string prompt = "one two";
   for (const char c : prompt.substr(0, prompt.size() - 1)) hear(memory, c);
-  const std::string rest =
-      go_on(memory, prompt.back(), kText.size() - prompt.size());  // a copy of the memory goes with it
+  const std::string rest = go_on(
+      memory, prompt.back(), kText.size() - prompt.size());  // a copy of the memory goes with it
   std::printf("%s%s", prompt.c_str(), rest.c_str());
-  const bool by_heart = prompt + rest == kText, same = go_on(memory, prompt.back(), rest.size()) == rest;
+  const bool by_heart = prompt + rest == kText,
+             same = go_on(memory, prompt.back(), rest.size()) == rest;
   std::printf("%s, %s\n", by_heart ? "by heart" : "not by heart",
               same ? "and the same again" : "but not the same again");
   return by_heart && same ? 0 : 1;

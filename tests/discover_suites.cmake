@@ -3,10 +3,13 @@
 # One entry per suite and label rather than per test: a process that opens a device or reads the
 # fixtures does so once for all its tests. Long suites are cut into shards that run side by side.
 set(shard_size 100)
+set(gpu_shard_size 20) # a software driver takes up to a second for a test
+# Random/... suites take numbers instead of cases: the shards behind these are more of the same.
+set(random_shards 2)
 
-# The kind that a name gives: Prefix/SlowName is Slow. The label of a kind is its lower-case form.
+# The kind that a name gives: Prefix/SlowGpuName is Slow. The label of a kind is its lower-case form.
 function(kind_of name result)
-  if(name MATCHES "(^|/)(Slow|Gpu|Web)")
+  if(name MATCHES "(^|/)(Release|Slow|Gpu|Web)")
     set(${result} ${CMAKE_MATCH_2} PARENT_SCOPE)
   else()
     set(${result} Fast PARENT_SCOPE)
@@ -31,9 +34,17 @@ function(add_suite suite kind count others)
     set(label slow)
   endif()
 
-  math(EXPR shards "(${count} + ${shard_size} - 1) / ${shard_size}")
+  set(size ${shard_size})
+  if(suite MATCHES "(^|/)(Release|Slow)?Gpu")
+    set(size ${gpu_shard_size})
+  endif()
+  math(EXPR shards "(${count} + ${size} - 1) / ${size}")
   foreach(shard RANGE 1 ${shards})
     set(entry "${name}")
+    set(labels ${label})
+    if(suite MATCHES "^Random/" AND shard GREATER random_shards)
+      list(APPEND labels repeated)
+    endif()
     set(environment "TENSORGRAD_CACHE=${cache}")
     if(shards GREATER 1)
       math(EXPR index "${shard} - 1")
@@ -42,7 +53,7 @@ function(add_suite suite kind count others)
     endif()
     add_test("${entry}" "${program}" "--gtest_filter=${filter}")
     set_tests_properties("${entry}" PROPERTIES
-      LABELS ${label} TIMEOUT 900 ENVIRONMENT "${environment}"
+      LABELS "${labels}" TIMEOUT 900 ENVIRONMENT "${environment}"
       FAIL_REGULAR_EXPRESSION "Running 0 tests"
       # Skipped means that every test of the entry was; one failure among them is a failure.
       SKIP_REGULAR_EXPRESSION

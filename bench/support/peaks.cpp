@@ -10,21 +10,25 @@ namespace tensorgrad::bench::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve sums, because a multiply-add takes four to five cycles and two of them start in each. Each begins
-// with a value of its own: equal ones would be one sum to the compiler. They approach 1.
+// Twelve sums, because a multiply-add takes four to five cycles and two of them start in each. Each
+// begins with a value of its own: equal ones would be one sum to the compiler. They approach 1.
 std::int64_t MultiplyAdds(float* HWY_RESTRICT sink) {
   constexpr std::int64_t kRounds = 10'000, kSums = 12;
   const hn::ScalableTag<float> d;
   const auto x = hn::Set(d, sink[0]), y = hn::Set(d, 1 - sink[0]);
   const auto begin = [&](int i) HWY_ATTR { return hn::Set(d, sink[0] + static_cast<float>(i)); };
-  auto a = begin(0), b = begin(1), c = begin(2), e = begin(3), f = begin(4), g = begin(5), h = begin(6),
-       i = begin(7), j = begin(8), k = begin(9), l = begin(10), m = begin(11);
+  auto a = begin(0), b = begin(1), c = begin(2), e = begin(3), f = begin(4), g = begin(5),
+       h = begin(6), i = begin(7), j = begin(8), k = begin(9), l = begin(10), m = begin(11);
   for (std::int64_t round = 0; round < kRounds; ++round) {
-    a = hn::MulAdd(a, x, y), b = hn::MulAdd(b, x, y), c = hn::MulAdd(c, x, y), e = hn::MulAdd(e, x, y);
-    f = hn::MulAdd(f, x, y), g = hn::MulAdd(g, x, y), h = hn::MulAdd(h, x, y), i = hn::MulAdd(i, x, y);
-    j = hn::MulAdd(j, x, y), k = hn::MulAdd(k, x, y), l = hn::MulAdd(l, x, y), m = hn::MulAdd(m, x, y);
+    a = hn::MulAdd(a, x, y), b = hn::MulAdd(b, x, y), c = hn::MulAdd(c, x, y),
+    e = hn::MulAdd(e, x, y);
+    f = hn::MulAdd(f, x, y), g = hn::MulAdd(g, x, y), h = hn::MulAdd(h, x, y),
+    i = hn::MulAdd(i, x, y);
+    j = hn::MulAdd(j, x, y), k = hn::MulAdd(k, x, y), l = hn::MulAdd(l, x, y),
+    m = hn::MulAdd(m, x, y);
   }
-  const auto first = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, e)), hn::Add(hn::Add(f, g), hn::Add(h, i)));
+  const auto first =
+      hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, e)), hn::Add(hn::Add(f, g), hn::Add(h, i)));
   const auto second = hn::Add(hn::Add(j, k), hn::Add(l, m));
   sink[1] = hn::GetLane(hn::SumOfLanes(d, hn::Add(first, second)));
   return 2 * kSums * kRounds * static_cast<std::int64_t>(hn::Lanes(d));

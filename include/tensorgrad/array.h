@@ -1,35 +1,40 @@
-// Array: numbers on the host with a type and a shape; what goes up and comes down by name.
+// Array: values on the host with a type and a shape. Uploads and downloads use arrays by name.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tensorgrad/shape.h"
 
 namespace tensorgrad {
 
+// A host array. It owns its values.
 class Array {
  public:
-  Array() = default;  // the number 0
+  Array() = default;  // the f32 scalar 0
   Array(const Shape& shape, std::vector<float> values);
   Array(const Shape& shape, std::vector<std::int32_t> values, DType dtype = i32);
 
   DType dtype() const { return dtype_; }
-  const Shape& shape() const { return shape_; }
+  const Shape& shape() const& { return shape_; }
+  Shape shape() && { return shape_; }
   std::int64_t count() const { return shape_.count(); }
 
-  // The numbers, row-major: as they lie in an array that has a name, and handed over by one that has none and is about to
-  // go. Asking for the wrong type is a UserError.
+  // Returns the values, row-major: a view on an lvalue, a vector on an rvalue. Throws a UserError
+  // if the array has another type.
   std::span<const float> floats() const&;
   std::span<float> floats() &;
   std::vector<float> floats() &&;
-  // i32, or bool as 0 and 1.
+  std::vector<float> floats() const&& { return Array(*this).floats(); }
+  // The same for i32, and for bool as 0 and 1.
   std::span<const std::int32_t> ints() const&;
   std::vector<std::int32_t> ints() &&;
-  // The only element of an array of one.
+  std::vector<std::int32_t> ints() const&& { return Array(*this).ints(); }
+  // Returns the only element of an array of size 1.
   double item() const;
 
  private:
@@ -39,6 +44,25 @@ class Array {
   std::vector<std::int32_t> ints_;
 };
 
-using NamedArrays = std::map<std::string, Array>;
+// Arrays by name. An rvalue returns its arrays by value, so that no reference dangles:
+//   auto w = train.download().at("w").floats();   // a vector
+class NamedArrays : public std::map<std::string, Array> {
+  using Map = std::map<std::string, Array>;
+
+ public:
+  using Map::Map;
+  NamedArrays() = default;
+  NamedArrays(Map arrays) : Map(std::move(arrays)) {}
+
+  Array& at(const std::string& name) & { return Map::at(name); }
+  const Array& at(const std::string& name) const& { return Map::at(name); }
+  Array at(const std::string& name) && { return std::move(Map::at(name)); }
+  Array at(const std::string& name) const&& { return Map::at(name); }
+  Array& operator[](const std::string& name) & { return Map::operator[](name); }
+  Array operator[](const std::string& name) && { return std::move(Map::operator[](name)); }
+  iterator find(const std::string& name) & { return Map::find(name); }
+  const_iterator find(const std::string& name) const& { return Map::find(name); }
+  void find(const std::string& name) const&& = delete;
+};
 
 }  // namespace tensorgrad

@@ -1,7 +1,9 @@
-// compile(): from a model and a function to something that trains or runs. See tensorgrad.h for a
-// whole program.
+// compile() turns a model and a function into a program that trains or runs. See tensorgrad.h for a
+// complete example.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -16,64 +18,75 @@
 #include "tensorgrad/array.h"
 #include "tensorgrad/optim.h"
 #include "tensorgrad/param.h"
+#include "tensorgrad/progress.h"
 #include "tensorgrad/reflect.h"
 #include "tensorgrad/tensor.h"
 
 namespace tensorgrad {
 
+// Declares an input of a program.
 struct InputSpec {
   std::string name;
   Shape shape;
   DType dtype = f32;
 };
 
-// Patterns over parameter names: `*` stands for anything, `?` for one character.
+// Patterns for parameter names: `*` matches any text, `?` matches one character.
 using NameFilter = std::vector<std::string>;
 
+// Options of compile().
 struct TrainingOptions {
   std::vector<InputSpec> inputs = {};
   Optimizer optimizer = Adam{};
-  float clip_grad_norm = 0;         // scale all gradients down to this global norm; 0: off
-  NameFilter normalize_grads = {};     // scale the gradient of each of these to norm 1, before clipping
-  // Average the gradients of this many steps, then update. If the last of them is not finite, the
-  // whole round is dropped.
+  float clip_grad_norm = 0;  // scales all gradients down to this global norm; 0: off
+  NameFilter normalize_grads =
+      {};  // scales the gradient of each of these to norm 1, before clipping
+  // Averages the gradients of this many steps (a round), then updates once. If the last step of a
+  // round is not finite, the whole round is dropped. An earlier step that is not finite adds
+  // nothing to the average. NonFinite::ignore drops nothing.
   int accumulate = 1;
-  NameFilter freeze = {};              // not trained, and no backward for them
-  std::optional<NameFilter> train_only = {};  // everything else is frozen
-  std::optional<NameFilter> decay = {};  // which parameters decay, instead of their own flags
+  NameFilter freeze = {};                     // not trained; they cost no backward pass
+  std::optional<NameFilter> train_only = {};  // all other parameters are frozen
+  std::optional<NameFilter> decay = {};       // which parameters decay; replaces their own flags
   NonFinite non_finite = NonFinite::fail;
-  std::uint32_t seed = 0;           // of initial weights and random ops
-  std::string device = "auto";      // "auto", "cpu", "webgpu" or "webgpu:1"
-  int threads = 0;                  // of the CPU; 0: one per core
-  std::vector<std::string> without = {};  // compiler passes to leave out, by name: see compiler_passes()
+  std::uint32_t seed = 0;       // for initial weights and random ops
+  std::string device = "auto";  // "auto", "cpu", "webgpu" or "webgpu:1"
+  int threads = 0;              // CPU threads; 0: one per core
+  std::vector<std::string> without =
+      {};                         // names of compiler passes to leave out: see compiler_passes()
+  CompileCallback progress = {};  // reports kernel compilation; a software GPU driver takes minutes
 };
 
+// Options of compile_forward(). The fields mean the same as in TrainingOptions.
 struct ForwardOptions {
   std::vector<InputSpec> inputs = {};
   std::uint32_t seed = 0;
   std::string device = "auto";
   int threads = 0;
   std::vector<std::string> without = {};
+  CompileCallback progress = {};
 };
 
-// Another graph over parameters that exist already.
+// Options of attach(), which compiles another graph over existing parameters.
 struct AttachOptions {
   std::vector<InputSpec> inputs = {};
-  bool training = false;  // true: dropout drops
+  bool training = false;  // true: dropout is active
   std::vector<std::string> without = {};
+  CompileCallback progress = {};
 };
 
-// A part of the compiler that can be left out, for looking inside and for finding faults. Values
-// stay what they are, up to rounding.
+// A compiler pass that can be left out, to look inside the compiler or to find faults. Leaving it
+// out changes results by rounding at most.
 struct PassInfo {
   std::string_view name;
-  std::string_view what;  // becomes true
+  std::string_view what;  // says what is true after the pass
 };
+// Lists the compiler passes that can be left out.
 std::vector<PassInfo> compiler_passes();
 
 // ---- while tracing
 
-// The inputs of a traced function: `in["x"]`.
+// The inputs of a traced function, by name: `in["x"]`.
 class Inputs {
  public:
   struct Name {
@@ -90,14 +103,15 @@ class Inputs {
   std::vector<std::pair<std::string, Tensor>> items_;
 };
 
-// What a traced function returns: one tensor, or several by name. The loss of a training function
-// is its only tensor, or the one named "loss".
+// The outputs of a traced function: one tensor, or several tensors with names. The loss of a
+// training function is its only tensor, or the tensor named "loss".
 class Outputs {
  public:
   Outputs(const Tensor& only) : items_{{"", only}} {}
   Outputs(std::initializer_list<std::pair<std::string, Tensor>> items) : items_(items) {}
   Outputs(std::vector<std::pair<std::string, Tensor>> items) : items_(std::move(items)) {}
-  const std::vector<std::pair<std::string, Tensor>>& items() const { return items_; }
+  const std::vector<std::pair<std::string, Tensor>>& items() const& { return items_; }
+  std::vector<std::pair<std::string, Tensor>> items() && { return std::move(items_); }
 
  private:
   std::vector<std::pair<std::string, Tensor>> items_;
@@ -105,47 +119,79 @@ class Outputs {
 
 // ---- while running
 
-// Numbers for one input. Only looked at during the call that receives it.
+// The values of one input. It views an lvalue (vector or Array) and a span: they must outlive the
+// call that receives the FeedValue. It owns an rvalue: a temporary or a moved object. Copies share
+// the values.
 class FeedValue {
  public:
   FeedValue(const std::vector<float>& v) : floats_(v) {}
+  FeedValue(std::vector<float>&& v) : FeedValue(Owned<float>(std::move(v))) {}
+  FeedValue(const std::vector<float>&& v) : FeedValue(std::vector<float>(v)) {}
   FeedValue(std::span<const float> v) : floats_(v) {}
   FeedValue(const std::vector<std::int32_t>& v) : dtype_(i32), ints_(v) {}
+  FeedValue(std::vector<std::int32_t>&& v) : FeedValue(Owned<std::int32_t>(std::move(v))) {}
+  FeedValue(const std::vector<std::int32_t>&& v) : FeedValue(std::vector<std::int32_t>(v)) {}
   FeedValue(std::span<const std::int32_t> v) : dtype_(i32), ints_(v) {}
+  template <std::size_t N>
+  FeedValue(const std::array<float, N>&& v) : FeedValue(std::vector<float>(v.begin(), v.end())) {}
+  template <std::size_t N>
+  FeedValue(const std::array<std::int32_t, N>&& v)
+      : FeedValue(std::vector<std::int32_t>(v.begin(), v.end())) {}
   FeedValue(const Array& array);
+  FeedValue(Array&& array);
+  FeedValue(const Array&& array) : FeedValue(Array(array)) {}
   FeedValue(float v) : scalar_f_(v), is_scalar_(true) {}
   FeedValue(double v) : FeedValue(static_cast<float>(v)) {}
   FeedValue(std::int32_t v) : dtype_(i32), scalar_i_(v), is_scalar_(true) {}
 
   DType dtype() const { return dtype_; }
-  const std::optional<Shape>& shape() const { return shape_; }
-  std::span<const float> floats() const { return is_scalar_ ? std::span(&scalar_f_, 1) : floats_; }
-  std::span<const std::int32_t> ints() const { return is_scalar_ ? std::span(&scalar_i_, 1) : ints_; }
+  const std::optional<Shape>& shape() const& { return shape_; }
+  std::span<const float> floats() const& { return is_scalar_ ? std::span(&scalar_f_, 1) : floats_; }
+  std::span<const std::int32_t> ints() const& {
+    return is_scalar_ ? std::span(&scalar_i_, 1) : ints_;
+  }
+  void shape() const&& = delete;  // these would dangle
+  void floats() const&& = delete;
+  void ints() const&& = delete;
 
  private:
+  template <class T>
+  struct Owned {
+    std::shared_ptr<const std::vector<T>> values;
+    explicit Owned(std::vector<T> v)
+        : values(std::make_shared<const std::vector<T>>(std::move(v))) {}
+  };
+  explicit FeedValue(const Owned<float>& own) : floats_(*own.values), owner_(own.values) {}
+  explicit FeedValue(const Owned<std::int32_t>& own)
+      : dtype_(i32), ints_(*own.values), owner_(own.values) {}
+
   DType dtype_ = f32;
-  std::optional<Shape> shape_;  // known for an Array; checked then
+  std::optional<Shape> shape_;  // known for an Array, and checked then
   std::span<const float> floats_;
   std::span<const std::int32_t> ints_;
+  std::shared_ptr<const void> owner_;  // owns the values; null for a view
   float scalar_f_ = 0;
   std::int32_t scalar_i_ = 0;
   bool is_scalar_ = false;
 };
 
-// Numbers by input name: `{{"x", x}, {"y", y}}`.
+// Values by input name: `{{"x", x}, {"y", y}}`.
 class Feed {
  public:
   Feed() = default;
   Feed(std::initializer_list<std::pair<std::string, FeedValue>> items) : items_(items) {}
-  void set(std::string name, FeedValue value) { items_.emplace_back(std::move(name), value); }
-  const std::vector<std::pair<std::string, FeedValue>>& items() const { return items_; }
+  void set(std::string name, FeedValue value) {
+    items_.emplace_back(std::move(name), std::move(value));
+  }
+  const std::vector<std::pair<std::string, FeedValue>>& items() const& { return items_; }
+  void items() const&& = delete;
 
  private:
   std::vector<std::pair<std::string, FeedValue>> items_;
 };
 
 struct RunOptions {
-  bool captures = false;  // also keep what capture() named
+  bool captures = false;  // also returns what capture() named; throws if it named nothing
 };
 
 namespace detail {
@@ -154,26 +200,27 @@ class Program;
 struct Outcome;
 }  // namespace detail
 
-// A step or run that was handed to the device. Reading waits for it; the numbers are its own and
-// stay as they are when later steps run. Copies share them, on any thread.
+// The result of a step or run. Reading it blocks until the device has finished. It owns its values:
+// later steps do not change them. Copies share the values and may be used on any thread.
 class Result {
  public:
-  // The loss of a step.
+  // Returns the loss of a step.
   float loss() const;
-  // The only output, or the one of that name. Of a Result without a name, which is about to go, a copy.
+  // Returns the only output, or the output of that name. On an rvalue, returns a copy.
   const Array& output() const&;
-  Array output() && { return std::as_const(*this).output(); }
+  Array output() &&;
   const Array& operator[](std::string_view name) const&;
-  Array operator[](std::string_view name) && { return std::as_const(*this)[name]; }
-  // What capture() named; needs RunOptions{.captures = true}.
+  Array operator[](std::string_view name) &&;
+  // Returns what capture() named. Needs RunOptions{.captures = true}. On an rvalue, returns a copy.
   const Array& capture(std::string_view name) const&;
-  Array capture(std::string_view name) && { return std::as_const(*this).capture(name); }
+  Array capture(std::string_view name) &&;
   const NamedArrays& captures() const&;
-  NamedArrays captures() && { return std::as_const(*this).captures(); }
-  // Global norm of the gradients before clipping; needs clip_grad_norm.
+  NamedArrays captures() &&;
+  // Returns the global norm of the gradients before clipping. Needs clip_grad_norm.
   float grad_norm() const;
-  // False when the step met NaN or infinity and was skipped.
+  // Returns false if the step met NaN or infinity and was skipped.
   bool finite() const;
+  // Blocks until the device has finished. Throws if the step or run failed.
   void wait() const;
 
   explicit Result(std::shared_ptr<detail::Outcome> outcome) : outcome_(std::move(outcome)) {}
@@ -182,47 +229,52 @@ class Result {
   std::shared_ptr<detail::Outcome> outcome_;
 };
 
-// What the compiler made of a step.
+// The work and the memory of a compiled step.
 struct Counts {
-  std::int64_t kernels = 0;        // of the plan
-  std::int64_t dispatches = 0;     // that the device is given per step
-  std::int64_t passes = 0;         // per step; 0 on the CPU
-  std::int64_t submits = 0;        // per step; 0 on the CPU
-  std::int64_t arena_bytes = 0;    // activations and temporaries
+  std::int64_t kernels = 0;      // in the plan
+  std::int64_t dispatches = 0;   // submitted to the device per step
+  std::int64_t passes = 0;       // compute passes per step; 0 on the CPU
+  std::int64_t submits = 0;      // queue submits per step; 0 on the CPU
+  std::int64_t arena_bytes = 0;  // activations and temporaries
   std::int64_t param_bytes = 0;
   std::int64_t gradient_bytes = 0;
-  std::int64_t state_bytes = 0;    // of the optimizer
+  std::int64_t state_bytes = 0;  // optimizer state
   std::int64_t input_bytes = 0;
-  std::int64_t operations = 0;     // floating-point and integer arithmetic per step
-  std::int64_t bytes_moved = 0;    // read and written by kernels per step, each element once a kernel
+  std::int64_t operations = 0;   // arithmetic per step, floating-point and integer
+  std::int64_t bytes_moved = 0;  // read and written per step; a kernel counts each element once
 };
 
-// A kernel of the plan, and what it writes. Bytes are counted once, however often a kernel reads them.
+// A tensor that a kernel of the plan writes.
 struct PlannedTensor {
-  std::string type;           // "f32[32,784]"
-  std::string space;          // "arena", "gradients", ...
-  std::int64_t offset = 0;    // in bytes
+  std::string type;         // "f32[32,784]"
+  std::string space;        // "arena", "gradients", ...
+  std::int64_t offset = 0;  // in bytes
   std::int64_t bytes = 0;
-  std::int64_t last_use = 0;  // the last kernel that reads it; the number of kernels if it outlives the run
-  bool in_place = false;      // written over an operand
+  std::int64_t last_use =
+      0;  // index of the last kernel that reads it; the number of kernels if it outlives the run
+  bool in_place = false;  // overwrites an operand
 };
 
+// A kernel of the plan. Bytes are counted once, even if the kernel reads them several times.
 struct PlannedKernel {
-  std::string kind;           // rows, columns, matmul, single or copy
-  std::string phase;          // forward; in training also backward, for what only gradients need, and update
-  std::int64_t stage = 0;     // kernels of one stage do not need each other, and may run at the same time
+  std::string kind;  // rows, columns, matmul, single or copy
+  std::string
+      phase;  // forward; in training also backward (only gradients need the kernel) and update
+  std::int64_t stage =
+      0;  // kernels of one stage do not depend on each other and may run concurrently
   std::vector<std::string> ops;
   std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;
   std::vector<PlannedTensor> writes;
 };
 
-// How long the device takes for one dispatch of a step, measured alone.
+// The device time of one dispatch of a step, measured alone.
 struct DispatchTime {
-  std::int64_t kernel = 0;  // of plan(); some kernels take two dispatches
+  std::int64_t kernel = 0;  // index in plan(); some kernels take two dispatches
   std::string name;
   double microseconds = 0;
 };
 
+// A parameter of a program.
 struct ParamInfo {
   std::string name;
   Shape shape;
@@ -230,36 +282,53 @@ struct ParamInfo {
   bool frozen = false;
 };
 
-enum class Upload : std::uint8_t {
-  strict,   // every parameter, and nothing else
-  partial,  // any of them
+// An input, output or capture of a program.
+struct TensorInfo {
+  std::string name;
+  Shape shape;
+  DType dtype = f32;
 };
 
-// What training and forward programs have in common. Programs over the same parameters and their
-// results may be used from several threads: the calls take turns. Moving or assigning a handle while
-// another thread uses it is not safe, as for any object.
+// Which parameters upload() expects.
+enum class Upload : std::uint8_t {
+  strict,   // all parameters, and nothing else
+  partial,  // any subset of the parameters
+};
+
+// The common interface of training and forward programs. Several threads may use programs over the
+// same parameters, and their results: the calls are serialized. Do not move or assign a handle
+// while another thread uses it.
 class ProgramHandle {
  public:
-  // Keeps numbers for an input on the device; steps that do not feed it use them.
+  // Sets the values of an input for all steps that do not feed it. Copies the values.
   void set_input(const std::string& name, const FeedValue& value);
+  // Lists the parameters, in field order.
   std::vector<ParamInfo> parameters() const;
+  // These list the inputs, outputs and captures in the order of declaration. They are known before
+  // the first run. An output without a name is "out", or "loss" in training.
+  std::vector<TensorInfo> inputs() const;
+  std::vector<TensorInfo> outputs() const;
+  std::vector<TensorInfo> captures() const;
+  // Returns the values of all parameters.
   NamedArrays download() const;
-  // All or nothing: on an error no parameter was changed.
+  // Sets the values of parameters. If it throws, no parameter was changed.
   void upload(const NamedArrays& values, Upload mode = Upload::strict);
-  // SHA-256 of names and bytes of all parameters, in field order.
+  // Returns the SHA-256 of the names and bytes of all parameters, in field order.
   std::string fingerprint() const;
   Counts counts() const;
-  // Time from tracing to runnable.
+  // Returns the milliseconds from tracing until the program could run.
   double compile_ms() const;
   std::string device() const;
   int threads() const;
-  // A stage of the compiler as text: trace, differentiate, update, simplify, fuse, plan, lower or wgsl.
+  // Returns a compiler stage as text: trace, differentiate, update, simplify, fuse, plan, lower or
+  // wgsl. Forward programs have no stages differentiate and update.
   std::string show(std::string_view stage) const;
   static std::span<const std::string_view> stages();
-  // The kernels of a step in order, as show("plan") prints them.
+  // Returns the kernels of a step in order, as show("plan") prints them.
   std::vector<PlannedKernel> plan() const;
-  // Runs that many steps on inputs set with set_input() and times every dispatch; the shortest of its times.
-  // Slower than steps are otherwise: nothing runs side by side. The steps count as steps.
+  // Runs this many steps on the inputs of set_input() and returns the shortest time of each
+  // dispatch. The steps are slower than usual, because nothing runs concurrently. They count as
+  // steps: training updates its parameters. With `accumulate`, only steps that update are timed.
   std::vector<DispatchTime> profile(int steps = 10);
 
  protected:
@@ -271,28 +340,41 @@ class ProgramHandle {
   std::shared_ptr<detail::Program> program_;
 };
 
+// A compiled training step, without the type of its model.
 class TrainingHandle : public ProgramHandle {
  public:
-  // Forward, backward and update, enqueued. Only reading the result waits.
+  // Runs forward, backward and update. On a GPU it only enqueues them, and reading the result
+  // blocks. On the CPU it returns when the step is done.
   Result step(const Feed& feed = {}, const RunOptions& options = {});
-  // Gradients of the last step, before clipping.
+  // Returns the gradients of the last step, before clipping.
   NamedArrays gradients() const;
   NamedArrays optimizer_state() const;
   void upload_optimizer_state(const NamedArrays& state);
-  // Initial weights, empty optimizer state and step 0 again; with another seed if given.
+  // Calls upload() and upload_optimizer_state() for a checkpoint. If it throws, neither parameters
+  // nor optimizer state were changed.
+  void restore(const NamedArrays& parameters, const NamedArrays& optimizer_state);
+  // Restores the initial weights, clears the optimizer state and sets the step to 0. A given seed
+  // replaces the seed of initial weights and random ops.
   void reset(std::optional<std::uint32_t> seed = {});
-  // The learning rate of the steps enqueued from now on.
+  // Clears the optimizer state and sets the step to 0. Keeps the weights.
+  void reset_optimizer();
+  // Sets the learning rate of all later updates. The next update is update 1 of the schedule. To
+  // resume such a run, call set_lr() and then upload_optimizer_state(), which restores where the
+  // schedule started.
   void set_lr(Schedule lr);
-  double lr() const;  // of the next step
-  std::int64_t steps() const;  // enqueued so far
+  double lr() const;           // learning rate of the next step
+  std::int64_t steps() const;  // steps enqueued so far
+  // Blocks until all steps have finished. Throws if one of them failed.
   void wait();
 
  protected:
   using ProgramHandle::ProgramHandle;
 };
 
+// A compiled forward pass, without the type of its model.
 class ForwardHandle : public ProgramHandle {
  public:
+  // Runs the forward pass. On a GPU it only enqueues it, and reading the result blocks.
   Result run(const Feed& feed = {}, const RunOptions& options = {});
 
  protected:
@@ -308,20 +390,26 @@ struct Compiled {
   std::shared_ptr<Session> session;
   std::shared_ptr<Program> program;
 };
-Compiled compile_training(const FoundParams& params, const TrainingOptions& options, const Trace& trace);
-Compiled compile_forward(const FoundParams& params, const ForwardOptions& options, const Trace& trace);
-Compiled attach(const std::shared_ptr<Session>& session, const AttachOptions& options, const Trace& trace);
+Compiled compile_training(const FoundParams& params, const TrainingOptions& options,
+                          const Trace& trace);
+Compiled compile_forward(const FoundParams& params, const ForwardOptions& options,
+                         const Trace& trace);
+Compiled attach(const std::shared_ptr<Session>& session, const AttachOptions& options,
+                const Trace& trace);
 
 template <class M>
 FoundParams find_params(M& model) {
   FoundParams found;
-  walk_model<Param>(model, [&](const std::string& path, Param& param) { found.emplace_back(path, &param); });
+  walk_model<Param>(
+      model, [&](const std::string& path, Param& param) { found.emplace_back(path, &param); });
   return found;
 }
 
 template <class M, class F>
 Trace bind_model(const std::shared_ptr<M>& model, F& function) {
-  return [model, &function](const Inputs& in) -> Outputs { return function(std::as_const(*model), in); };
+  return [model, &function](const Inputs& in) -> Outputs {
+    return function(std::as_const(*model), in);
+  };
 }
 
 }  // namespace detail
@@ -330,12 +418,13 @@ Trace bind_model(const std::shared_ptr<M>& model, F& function) {
 template <class M>
 class Forward : public ForwardHandle {
  public:
-  const M& model() const {
+  const M& model() const& {
     session("model");
     return *model_;
   }
+  void model() const&& = delete;  // it would dangle
 
-  // Another forward pass over the same parameters, without copies.
+  // Compiles another forward pass over the same parameters. Shares them without copies.
   template <class F>
   Forward attach(const AttachOptions& options, F&& function) {
     session("attach");
@@ -343,7 +432,8 @@ class Forward : public ForwardHandle {
     return Forward(model_, made.session, made.program);
   }
 
-  Forward(std::shared_ptr<M> model, std::shared_ptr<detail::Session> session, std::shared_ptr<detail::Program> program)
+  Forward(std::shared_ptr<M> model, std::shared_ptr<detail::Session> session,
+          std::shared_ptr<detail::Program> program)
       : ForwardHandle(std::move(session), std::move(program)), model_(std::move(model)) {}
 
  private:
@@ -354,13 +444,15 @@ class Forward : public ForwardHandle {
 template <class M>
 class Training : public TrainingHandle {
  public:
-  // The model as declared; its parameters' numbers come by download().
-  const M& model() const {
+  // Returns the model as declared. The values of its parameters come from download().
+  const M& model() const& {
     session("model");
     return *model_;
   }
+  void model() const&& = delete;  // it would dangle
 
-  // A forward pass over the parameters in training, without copies: it sees every update.
+  // Compiles a forward pass over the parameters in training. Shares them without copies, so it sees
+  // every update.
   template <class F>
   Forward<M> attach(const AttachOptions& options, F&& function) {
     session("attach");
@@ -368,29 +460,32 @@ class Training : public TrainingHandle {
     return Forward<M>(model_, made.session, made.program);
   }
 
-  Training(std::shared_ptr<M> model, std::shared_ptr<detail::Session> session, std::shared_ptr<detail::Program> program)
+  Training(std::shared_ptr<M> model, std::shared_ptr<detail::Session> session,
+           std::shared_ptr<detail::Program> program)
       : TrainingHandle(std::move(session), std::move(program)), model_(std::move(model)) {}
 
  private:
   std::shared_ptr<M> model_;
 };
 
-// Traces `function(const M&, const Inputs&)`, which returns the loss (and other outputs), and
-// compiles forward, backward and optimizer into one step.
-//   auto train = tg::compile(Mlp{}, {.inputs = {{"x", {256, 1}}}, .optimizer = tg::Adam{.lr = 0.005}},
+// Compiles forward, backward and optimizer into one training step. Traces
+// `function(const M&, const Inputs&)`, which returns the loss (and other outputs).
+//   auto train = tg::compile(Mlp{}, {.inputs = {{"x", {256, 1}}}, .optimizer = tg::Adam{}},
 //       [](const Mlp& m, const tg::Inputs& in) { return mean(square(m.l1(in["x"]))); });
 template <class M, class F>
 Training<M> compile(M model, const TrainingOptions& options, F&& function) {
   auto shared = std::make_shared<M>(std::move(model));
-  auto made = detail::compile_training(detail::find_params(*shared), options, detail::bind_model(shared, function));
+  auto made = detail::compile_training(detail::find_params(*shared), options,
+                                       detail::bind_model(shared, function));
   return Training<M>(shared, made.session, made.program);
 }
 
-// The same without loss, backward and optimizer; dropout does nothing.
+// Compiles a forward pass: no loss, no backward, no optimizer. Dropout does nothing.
 template <class M, class F>
 Forward<M> compile_forward(M model, const ForwardOptions& options, F&& function) {
   auto shared = std::make_shared<M>(std::move(model));
-  auto made = detail::compile_forward(detail::find_params(*shared), options, detail::bind_model(shared, function));
+  auto made = detail::compile_forward(detail::find_params(*shared), options,
+                                      detail::bind_model(shared, function));
   return Forward<M>(shared, made.session, made.program);
 }
 

@@ -1,5 +1,5 @@
-// Text as training data: tokens in a file or in memory, cut into a part to learn from and a part to check with, and
-// batches of windows from them.
+// Text as training data: tokens in a file or in memory, split into a training and a validation
+// part, and batches of windows from them.
 //   const auto data = tg::TextData::read("book.txt", tg::Tokenizer::bytes());
 //   const tg::WindowBatch batch = tg::windows(data.training(), {.batch = 8, .length = 128}, 0);
 #pragma once
@@ -17,15 +17,15 @@
 
 namespace tensorgrad {
 
-// A sequence of token ids, in memory or in a file, of which only what is asked for is read.
+// A sequence of token ids in memory or in a file. Reads from the file only what is asked for.
 class Tokens {
  public:
   explicit Tokens(std::vector<std::int32_t> ids);
   std::int64_t size() const;
-  // ids[begin, begin + out.size()).
+  // Copies ids[begin, begin + out.size()) into `out`.
   void read(std::int64_t begin, std::span<std::int32_t> out) const;
 
-  class Source;  // where they are; for the library itself
+  class Source;  // where the ids are stored; internal
 
  private:
   friend class TextData;
@@ -34,7 +34,7 @@ class Tokens {
   std::int64_t begin_ = 0, size_ = 0;
 };
 
-// Consecutive tokens and the ones that follow each of them, [B, T] both.
+// Consecutive tokens, and for each of them the token that follows. Both are [B, T].
 struct WindowBatch {
   std::vector<std::int32_t> tokens, targets;
 };
@@ -44,53 +44,61 @@ struct WindowOptions {
   std::uint32_t seed = 0;
 };
 
-// The batch that begins with the window of that number. Every window of the text comes once before any comes again, in
-// an order that depends on the seed; each round cuts the text elsewhere. So the number is all there is to remember.
+// Returns the batch that starts at window number `position`. Every window of the text occurs once
+// per round, in an order that depends on the seed. Each round cuts the text at another offset. So
+// to resume, only the position must be saved.
 WindowBatch windows(const Tokens& tokens, const WindowOptions& options, std::int64_t position);
-// How many windows a round has; an error when the text is too short for one.
+// Returns the number of windows in a round. Throws if the text is too short for one window.
 std::int64_t windows_per_round(const Tokens& tokens, std::int64_t length);
 
 struct TextDataOptions {
-  double validation = 0.1;             // the share at the end of the text that is not trained on
-  std::filesystem::path cache = {};    // a file that keeps the tokens; empty: in memory
-  // Of the data that it has to be; empty: any. A cache with it serves without the text; anything else is an error, and
-  // the cache stays as it is.
+  double validation = 0.1;           // fraction at the end of the text that is not trained on
+  std::filesystem::path cache = {};  // file that stores the tokens; empty: in memory
+  // The expected fingerprint of the data; empty: any. If the cache has it, the text is not read. If
+  // the text has another one, throws and does not change the cache.
   std::string fingerprint = {};
-  std::function<void(double done)> progress = {};  // 0 to 1, now and then
+  std::function<void(double done)> progress = {};  // called now and then with 0 to 1
 };
 
 namespace io {
 struct Parts;
 }
 
-// The validation part is the end of the text, cut at a line where there is one nearby; no window reaches across.
+// A tokenized text with a training and a validation part. The validation part is the end of the
+// text. It starts at a line if one starts nearby. No window crosses the boundary.
 class TextData {
  public:
-  // Encodes a file of any size, piece by piece; the cache is used again as long as file and tokenizer stay the same.
-  static TextData read(const std::filesystem::path& path, const Tokenizer& tokenizer, const TextDataOptions& options = {});
-  static TextData of(std::string_view text, const Tokenizer& tokenizer, const TextDataOptions& options = {});
+  // Encodes a file of any size, piece by piece. Reuses the cache while file, tokenizer and
+  // options.validation stay the same.
+  static TextData read(const std::filesystem::path& path, const Tokenizer& tokenizer,
+                       const TextDataOptions& options = {});
+  // Encodes a text in memory.
+  static TextData of(std::string_view text, const Tokenizer& tokenizer,
+                     const TextDataOptions& options = {});
 
   const Tokens& training() const { return training_; }
   const Tokens& validation() const { return validation_; }
-  // Bytes per part, to compare tokenizers by bits per byte.
+  // Return the bytes of each part, to compare tokenizers by bits per byte.
   std::int64_t training_bytes() const { return training_bytes_; }
   std::int64_t validation_bytes() const { return validation_bytes_; }
-  // SHA-256 of all tokens and of where they are cut: equal data, equal training.
+  // Returns the SHA-256 of all tokens and of the boundary: equal data gives equal training.
   const std::string& fingerprint() const { return fingerprint_; }
 
  private:
   static TextData made(std::shared_ptr<const Tokens::Source> source, const io::Parts& parts);
-  TextData(Tokens training, Tokens validation) : training_(std::move(training)), validation_(std::move(validation)) {}
+  TextData(Tokens training, Tokens validation)
+      : training_(std::move(training)), validation_(std::move(validation)) {}
   Tokens training_, validation_;
   std::int64_t training_bytes_ = 0, validation_bytes_ = 0;
   std::string fingerprint_;
 };
 
-// Where the validation part of a file begins, in bytes: for who wants to learn a tokenizer from the rest alone.
+// Returns the byte at which the validation part of a file begins. Use it to train a tokenizer on
+// the training part only.
 std::int64_t training_bytes_of(const std::filesystem::path& path, double validation);
 
-// Mean negative log-likelihood per token of `of` under the frequencies of tokens in `from`: what a model reaches that
-// knows nothing but how often each token occurs.
+// Returns the mean negative log-likelihood per token of `of` under the token frequencies of `from`,
+// with add-one smoothing. A model that knows only token frequencies reaches this loss.
 double unigram_loss(const Tokens& from, const Tokens& of, std::int64_t vocab);
 
 }  // namespace tensorgrad

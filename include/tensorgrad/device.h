@@ -7,27 +7,29 @@
 
 namespace tensorgrad {
 
+// A device and what it can do.
 struct DeviceInfo {
-  std::string name;         // what TrainingOptions::device takes
-  std::string description;  // for people
+  std::string name;         // a value for TrainingOptions::device
+  std::string description;  // human-readable
   bool available = false;
   bool chosen_by_auto = false;
-  std::string problem;  // why it is not available, and the command that repairs it
+  std::string problem;  // why it is not available, and the command that fixes it
 
-  // Of GPUs.
-  std::string backend;                 // what WebGPU runs on: "vulkan", "metal", "d3d12"
-  bool software = false;               // a driver that computes on the CPU: never chosen by auto
-  std::int64_t max_buffer_bytes = 0;   // of one buffer
-  std::int64_t max_binding_bytes = 0;  // of what one kernel sees of a buffer
+  // GPU only.
+  std::string backend;                 // what WebGPU runs on: "vulkan", "metal" or "d3d12"
+  bool software = false;               // driver that computes on the CPU; "auto" does not choose it
+  std::int64_t max_buffer_bytes = 0;   // largest buffer
+  std::int64_t max_binding_bytes = 0;  // largest part of a buffer that a kernel can access
   bool subgroups = false;
-  bool timestamps = false;  // kernels can be timed one by one
+  bool timestamps = false;  // kernels can be timed individually
 
-  // Of the CPU: the vector instructions in use ("AVX2", "NEON"; "AMX": AVX-512 and the tile unit).
+  // CPU only: the vector instructions in use ("AVX2", "NEON"; "AMX": AVX-512 and the tile unit).
   std::string simd;
 };
 
-// "cpu", then "webgpu:0", "webgpu:1", ... and "webgpu", which is short for the first of them; where
-// there is none, "webgpu" says why.
+// Lists the devices: "cpu", then "webgpu:0", "webgpu:1", ..., and "webgpu", which is short for the
+// first GPU. Without a GPU, the `problem` of "webgpu" says why. The environment variable
+// TENSORGRAD_DEVICE sets what "auto" chooses.
 std::vector<DeviceInfo> devices();
 
 }  // namespace tensorgrad

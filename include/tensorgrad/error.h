@@ -1,4 +1,4 @@
-// The three kinds of error the library raises. It never prints and never aborts.
+// The three kinds of error that the library throws. It never prints and never aborts.
 #pragma once
 
 #include <stdexcept>
@@ -6,26 +6,26 @@
 
 namespace tensorgrad {
 
-// Base of all errors: `catch (const tg::Error& e)` gets every one of them.
+// Base class of all errors: `catch (const tg::Error& e)` catches every one of them.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A bad call; the text says how to repair it. Nothing was changed by the call.
+// A bad call. The text says how to fix it. The call changed nothing.
 class UserError : public Error {
  public:
   using Error::Error;
 };
 
-// A device failed: lost, out of memory, program refused.
+// A device failed: it was lost, ran out of memory or refused a program.
 class DeviceError : public Error {
  public:
   using Error::Error;
 };
 
-// A device has no room for the program: the text names the largest tensors, the need and the limit.
-// A smaller batch may fit; nothing is left behind.
+// A device does not have enough memory for the program. The text names the largest tensors, the
+// bytes needed and the limit. All memory is released again, and a smaller batch may fit.
 class OutOfMemoryError : public DeviceError {
  public:
   using DeviceError::DeviceError;
@@ -37,7 +37,7 @@ class InternalError : public Error {
   using Error::Error;
 };
 
-// Training met NaN or infinity under NonFinite::fail; the text names the op and the line.
+// Training met NaN or infinity with NonFinite::fail. The text names the op and the line.
 class NonFiniteError : public UserError {
  public:
   using UserError::UserError;

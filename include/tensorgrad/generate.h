@@ -1,6 +1,7 @@
-// Text from a trained model, token by token, from its recurrent state or its cache of keys and values.
+// Generates text from a trained model, token by token. The model keeps a recurrent state or a
+// key-value cache.
 //   tg::Generator model(tg::load_checkpoint("model.safetensors"));
-//   const std::string text = tg::generate(model, "Once upon a time", {.tokens = 100, .temperature = 0.8f});
+//   const std::string text = tg::generate(model, "Once upon", {.tokens = 100});
 #pragma once
 
 #include <cstdint>
@@ -13,26 +14,29 @@
 
 #include "tensorgrad/array.h"
 #include "tensorgrad/checkpoint.h"
+#include "tensorgrad/compile.h"
 #include "tensorgrad/text_model.h"
 #include "tensorgrad/tokenizer.h"
 
 namespace tensorgrad {
 
-// How the next token is drawn. The steps are taken in this order: repetition penalty, temperature, top-k, top-p, min-p.
+// How the next token is sampled. Applied in this order: repetition penalty, temperature, top-k,
+// top-p, min-p.
 struct SamplingOptions {
-  float temperature = 0.8f;       // 0: always the likeliest
-  int top_k = 0;                  // only so many of the likeliest; 0: all
-  float top_p = 1;                // only the likeliest that together have this probability
-  float min_p = 0;                // only those with this share of the likeliest one's probability
-  float repetition_penalty = 1;   // logits of tokens seen are divided by it if positive, else multiplied
+  float temperature = 0.8f;  // 0: always the most likely token
+  int top_k = 0;             // keep this many of the most likely tokens; 0: all
+  float top_p = 1;           // keep the most likely tokens that together reach this probability
+  float min_p = 0;           // drop tokens less likely than this fraction of the most likely
+  float repetition_penalty =
+      1;  // divides positive logits of tokens seen before and multiplies negative ones
   std::uint32_t seed = 0;
 };
 
-// Draws tokens. The same options and logits give the same tokens.
+// Samples tokens. The same options and logits give the same tokens.
 class Sampler {
  public:
   explicit Sampler(const SamplingOptions& options);
-  // `seen` are the tokens that the repetition penalty is for.
+  // Returns the id of the next token. The repetition penalty applies to the tokens in `seen`.
   std::int32_t pick(std::span<const float> logits, std::span<const std::int32_t> seen = {});
 
  private:
@@ -44,19 +48,25 @@ struct GeneratorOptions {
   std::string device = "auto";
   int threads = 0;
   std::vector<std::string> without = {};
-  std::int64_t capacity = 0;  // of the cache of attention; 0: the context that the model was trained with
+  std::int64_t capacity =
+      0;  // positions in the key-value cache; 0: the context that the model was trained with
+  CompileCallback progress = {};  // reports kernel compilation, see progress.h
 };
 
 namespace detail {
 class TextProgram;
 }
 
-// A model that listens and goes on. What it remembers are plain numbers, which can be kept and put back.
+// A model that reads tokens and predicts the next one. Its memory is plain arrays, which you can
+// save and restore.
 class Generator {
  public:
-  // The checkpoint must say its config and its tokenizer, which may have fewer tokens than the model: the rest is never
-  // said.
+  // The checkpoint must contain a config and a tokenizer. The tokenizer may have fewer tokens than
+  // the model: the others are never generated.
   explicit Generator(const Checkpoint& checkpoint, const GeneratorOptions& options = {});
+  // Frees each array of the checkpoint once it is on the device:
+  //   tg::Generator model(tg::load_checkpoint(path, tg::CheckpointPart::model));
+  explicit Generator(Checkpoint&& checkpoint, const GeneratorOptions& options = {});
   ~Generator();
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
@@ -66,19 +76,20 @@ class Generator {
   std::string device() const;
   int threads() const;
 
-  // Listens to tokens; returns what the model says about the next one, a logit for each token of the tokenizer. Where a cache is full, the later half of
-  // what it holds is read again into an empty one.
+  // Reads tokens and returns the logits of the next one, one for each token of the tokenizer. If
+  // the key-value cache is full, it is emptied, and the later half of its tokens is read again.
   std::vector<float> listen(std::span<const std::int32_t> ids);
+  // Clears the memory: the next token is the first one.
   void forget();
-  // Tokens listened to since the model forgot.
+  // Returns the tokens read since the start or the last forget().
   std::span<const std::int32_t> heard() const;
-  // What it remembers, and back.
+  // Returns the memory; remember() restores it.
   NamedArrays memory() const;
   void remember(const NamedArrays& memory, std::span<const std::int32_t> heard);
 
  private:
   friend class Trainer;
-  // Over parameters in training.
+  // Shares parameters that are in training.
   Generator(std::shared_ptr<detail::TextProgram> program, Tokenizer tokenizer);
   struct Own;
   std::unique_ptr<Own> own_;
@@ -90,13 +101,16 @@ struct GenerateOptions {
   int top_k = 0;
   float top_p = 1, min_p = 0, repetition_penalty = 1;
   std::uint32_t seed = 0;
-  std::vector<std::string> stop = {};  // ends before any of these
-  // Gets each piece as it comes: whole characters, and nothing that a stop text may begin with. False ends.
+  std::vector<std::string> stop = {};  // stops before any of these texts
+  // Receives each piece of text as it is generated: whole characters, and nothing that may be the
+  // start of a stop text. Return false to stop.
   std::function<bool(std::string_view piece)> on_text = {};
 };
 
-// Listens to the prompt, after what the model heard before, and goes on. Returns what it added. An empty prompt at the
-// very beginning is a line break, or the first token there is.
-std::string generate(Generator& model, std::string_view prompt, const GenerateOptions& options = {});
+// Reads the prompt, generates tokens and returns the new text. Continues after everything that the
+// model read before. An empty prompt is read as a line break, or as token 0 if the tokenizer has no
+// line break.
+std::string generate(Generator& model, std::string_view prompt,
+                     const GenerateOptions& options = {});
 
 }  // namespace tensorgrad

@@ -1,6 +1,6 @@
-// The names of a struct's fields, found at compile time, and the walk over a model that turns them
-// into parameter paths (`layers.0.attn.q.W`). Aggregates work as they are, local ones too; a class
-// with constructors or private members opts in with one line, TENSORGRAD_FIELDS(W, b). Left out:
+// Finds the names of a struct's fields at compile time, and walks over a model to turn them into
+// parameter paths (`layers.0.attn.q.W`). Aggregates work as they are, local ones too. A class with
+// constructors or private members opts in with one line: TENSORGRAD_FIELDS(W, b). Not supported:
 // base classes, C arrays, bit-fields, anonymous unions, aggregates of more than 32 fields.
 #pragma once
 
@@ -16,10 +16,10 @@
 #include <variant>
 #include <vector>
 
-// In a class body: names the members that the walk sees, private ones included.
+// Goes into a class body and names the members that the walk visits, private ones included.
 //   class Norm { Param scale_; int size_; TENSORGRAD_FIELDS(scale_)
 //    public: explicit Norm(int size); };
-// Not inherited: a derived class writes its own line and may name inherited members in it.
+// It is not inherited: a derived class needs its own line, which may name inherited members.
 #define TENSORGRAD_FIELDS(...)                                                              \
   friend struct ::tensorgrad::detail::FieldAccess;                                          \
   constexpr auto tensorgrad_fields() {                                                      \
@@ -31,7 +31,7 @@
 
 namespace tensorgrad {
 
-// Specialise for a type that holds no parameters and cannot be reflected: walk_model skips it.
+// Specialise this for a type that holds no parameters and cannot be reflected. walk_model skips it.
 //   template <> struct tensorgrad::ignore_in_models<Tokenizer> : std::true_type {};
 template <class T>
 struct ignore_in_models : std::false_type {};
@@ -47,7 +47,7 @@ namespace detail {
 
 inline constexpr int kMaxFields = 32;
 
-// What TENSORGRAD_FIELDS returns; Owner tells a class's own line from an inherited one.
+// The result of TENSORGRAD_FIELDS. Owner tells a class's own line from an inherited one.
 template <class Class, class... Field>
 struct OwnFields {
   using Owner = Class;
@@ -73,15 +73,17 @@ concept OptedIn = requires(T& t) {
   requires std::is_same_v<typename decltype(FieldAccess::of(t))::Owner, T>;
 };
 
-// Counts the fields of an aggregate: as many as there are initialisers that convert to anything.
+// Counts the fields of an aggregate: the most initialisers it accepts, if each converts to
+// anything.
 template <class Owner>
 struct FieldProbe {
-  // The conversion is private so that only the initialisations below see it. Were it public,
-  // optional<T>(U&&) and its like would accept an Any too, and the field would be ambiguous.
+  // The conversion is private, so that only the initialisations below see it. If it were public,
+  // optional<T>(U&&) and similar constructors would also accept an Any, and the field would be
+  // ambiguous.
   class Any {
    public:
     Any() = default;
-    Any(const Any&) = delete;  // or std::any would store it
+    Any(const Any&) = delete;  // otherwise std::any would store it
 
    private:
     friend FieldProbe;
@@ -89,7 +91,7 @@ struct FieldProbe {
     requires(!std::is_same_v<F, Owner>) operator F() const;
   };
 
-  struct Nothing {  // converts to nothing: what accepts it accepts everything, and is no base
+  struct Nothing {  // converts to nothing: a field that accepts it accepts anything, and is no base
     Nothing() = default;
     Nothing(const Nothing&) = delete;
   };
@@ -106,8 +108,8 @@ struct FieldProbe {
     return requires { Owner{any(I)...}; };
   }
 
-  // The numbers of initialisers that fit are one unbroken range (its lower end is the last field
-  // without a default); the answer is its upper end, -1 if there is none up to kMaxFields.
+  // The counts of initialisers that fit form one unbroken range. Its lower end is the last field
+  // without a default. Returns its upper end, or -1 if there is none up to kMaxFields.
   template <std::size_t N = 0, bool kFitsBefore = false>
   static constexpr int count() {
     constexpr bool kFits = fits(std::make_index_sequence<N>{});
@@ -127,20 +129,20 @@ struct FieldProbe {
   }
   static constexpr bool has_base(std::index_sequence<>) { return false; }
 
-  // True if one more field follows, of a type that no Any converts to.
+  // Returns true if one more field follows whose type no Any converts to.
   template <std::size_t... I>
   static constexpr bool stopped_early(std::index_sequence<I...>) {
     return requires { Owner{any(I)..., {}}; };
   }
 
-  // Braces stand for one whole field, where an Any may stand for one element of a C array.
+  // Braces initialise one whole field, but an Any may initialise one element of a C array.
   template <std::size_t... I, std::size_t... J, std::size_t... K>
   static constexpr bool fits_braces(std::index_sequence<I...>, std::index_sequence<J...>,
                                     std::index_sequence<K...>) {
     return requires { Owner{any(I)..., {any(J)...}, any(K)...}; };
   }
 
-  // Looks for a field whose braces replace Length initialisers of Count, not one.
+  // Finds a field whose braces replace Length initialisers out of Count, instead of one.
   template <std::size_t Count, std::size_t At = 0, std::size_t Length = 0>
   static constexpr bool has_array() {
     using Before = std::make_index_sequence<At>;
@@ -165,7 +167,7 @@ enum class Obstacle { kNone, kNotAggregate, kBaseClass, kArrayField, kUncountabl
 template <class T>
 inline constexpr int field_count = FieldProbe<T>::count();
 
-// Structured bindings would follow std::tuple_size, which std::array has, instead of the fields.
+// Types such as std::array, where structured bindings follow std::tuple_size, not the fields.
 template <class T>
 concept TupleLike = requires {
   std::tuple_size<T>::value;
@@ -197,11 +199,11 @@ inline constexpr Obstacle obstacle = find_obstacle<T>();
 
 }  // namespace detail
 
-// True for the types that for_each_field accepts: plain aggregates, and classes that opted in.
+// True for the types that for_each_field accepts: plain aggregates and classes that opted in.
 template <class T>
 inline constexpr bool is_reflectable = detail::obstacle<T> == detail::Obstacle::kNone;
 
-// Instantiated, with the type's name in the compiler's output, where a type cannot be reflected.
+// Instantiated if a type cannot be reflected, so that the compiler prints the name of the type.
 template <class T>
 struct cannot_reflect {
   using Obstacle = detail::Obstacle;
@@ -284,7 +286,7 @@ constexpr auto with_fields([[maybe_unused]] T& object, Use&& use) {
 #undef TENSORGRAD_F16
 #undef TENSORGRAD_F8
 
-// An object that is never defined: only addresses of its fields are taken, in constant expressions.
+// An object that is never defined. Constant expressions take only the addresses of its fields.
 template <class T>
 struct Specimen {
   T value;
@@ -292,7 +294,7 @@ struct Specimen {
 template <class T>
 extern const Specimen<T> specimen;
 
-// clang 14 takes the address of a field as a template argument only inside a struct.
+// clang 14 accepts the address of a field as a template argument only inside a struct.
 template <class Field>
 struct FieldAddress {
   const Field* address;
@@ -310,15 +312,15 @@ constexpr std::string_view last_identifier(std::string_view text) {
   return text.substr(start);
 }
 
-// The function's own name ends in `specimen<Mlp>.Specimen<Mlp>::value.Mlp::l1))}]` with g++ and in
-// `specimen.value.l1}]` with clang++.
-// (The return type is auto because g++ would go on with what std::string_view stands for.)
+// The name of this function ends in `specimen<Mlp>.Specimen<Mlp>::value.Mlp::l1))}]` with g++ and
+// in `specimen.value.l1}]` with clang++.
+// The return type is auto, because g++ would append what std::string_view stands for.
 template <auto kAddress>
 constexpr auto spelled_name() {
   return last_identifier(__PRETTY_FUNCTION__);
 }
 
-// A copy, so that the program keeps the few letters of the name and not the whole line above.
+// A copy, so that the binary stores only the name and not the whole function signature.
 template <auto kAddress>
 inline constexpr auto name_letters = [] {
   constexpr std::string_view kName = spelled_name<kAddress>();
@@ -333,7 +335,7 @@ constexpr std::string_view field_name() {
 }
 
 template <class T>
-constexpr auto field_addresses() {  // not a variable: g++ would emit it, and miss the specimen
+constexpr auto field_addresses() {  // not a variable: g++ would emit it and need the specimen
   return with_fields<field_count<T>>(specimen<T>.value, [](const auto&... field) {
     return std::tuple<FieldAddress<std::remove_cvref_t<decltype(field)>>...>{
         {std::addressof(field)}...};
@@ -393,11 +395,11 @@ concept Duration = requires {
   typename T::period;
 };
 
-// Settings: types that are no part of a model's parameters and need no reflection.
+// Settings: types that hold no parameters and need no reflection.
 template <class T>
 inline constexpr bool is_setting = std::is_arithmetic_v<T> || std::is_enum_v<T> || Duration<T> ||
                                    is_a<T, std::basic_string> || is_a<T, std::basic_string_view>;
-template <template <class> class Function, class Signature>  // std::function and its like
+template <template <class> class Function, class Signature>  // std::function and similar
 requires std::is_function_v<Signature>
 inline constexpr bool is_setting<Function<Signature>> = true;
 
@@ -473,9 +475,9 @@ struct ModelWalk {
 
 }  // namespace detail
 
-// Calls f(path, leaf) for each Leaf in `model`, in field order; the path joins field names and the
+// Calls f(path, leaf) for each Leaf in `model`, in field order. The path joins field names and the
 // indices of vectors and arrays with dots. Settings (numbers, enums, strings, callbacks, durations)
-// are passed over; optionals, variants and unique_ptrs add nothing to the path.
+// are skipped. Optionals, variants and unique_ptrs add nothing to the path.
 //   struct Mlp { std::vector<Linear> layers; float dropout; } mlp;
 //   walk_model<Param>(mlp, [](std::string path, Param& p) { ... });  // "layers.0.W", ...
 template <class Leaf, class Model, class F>

@@ -1,5 +1,5 @@
-// The place in the user's source that a call came from. A stand-in for std::source_location,
-// which clang 14 lacks; as a defaulted argument it takes the caller's line.
+// The place in the user's source that a call came from. It replaces std::source_location, which
+// clang 14 lacks. As a default argument it records the caller's line.
 #pragma once
 
 namespace tensorgrad {

@@ -1,11 +1,14 @@
-// What a model remembers from one call to the next while it generates: plain numbers by name. A program takes them as
-// inputs and gives them back as outputs, so that they can be kept, copied, saved, and fed again. Zeros are the start.
+// The state of a model between calls while it generates: plain arrays by name. A program takes the
+// state as inputs and returns it as outputs, so you can keep, copy, save and feed it again. The
+// state starts as zeros.
 //   const tg::StateSpec state = model.state(1, 256);
 //   auto next = train.attach({.inputs = tg::with_state(state, {{"tokens", {1, 1}, tg::i32}})},
-//       [](const tg::Mamba& m, const tg::Inputs& in) -> tg::Outputs { return m.step(in["tokens"], in); });
+//       [](const tg::Mamba& m, const tg::Inputs& in) -> tg::Outputs {
+//         return m.step(in["tokens"], in);
+//       });
 //   tg::NamedArrays memory = tg::zero_state(state);
-//   const tg::Result result = next.run(tg::feed_state(memory, {{"tokens", ids}}));   // result["logits"] is [1, 1, V]
-//   memory = tg::state_after(result, state);
+//   const tg::Result result = next.run(tg::feed_state(memory, {{"tokens", ids}}));
+//   memory = tg::state_after(result, state);  // and result["logits"] is [1, 1, V]
 #pragma once
 
 #include <string>
@@ -18,24 +21,25 @@
 
 namespace tensorgrad {
 
-// The inputs that a model's state is made of.
+// The inputs that hold the state of a model.
 using StateSpec = std::vector<InputSpec>;
 
-// The inputs of a program that steps: its own and those of the state.
+// Returns the inputs of a program that steps: its own inputs and those of the state.
 std::vector<InputSpec> with_state(const StateSpec& state, std::vector<InputSpec> inputs);
-// The state before the first token.
+// Returns the state before the first token.
 NamedArrays zero_state(const StateSpec& state);
-// Numbers for one run: the state and the rest. Looks at `memory` only, which must live until the run.
+// Returns the feed of one run: the state and the other inputs. It views `memory`, which must
+// outlive the run.
 Feed feed_state(const NamedArrays& memory, Feed feed);
-// The state after a run.
+// Returns the state after a run.
 NamedArrays state_after(const Result& result, const StateSpec& state);
 
-// While tracing: what the model says about the tokens it was given, and what it remembers afterwards.
+// The result of a model's step() while tracing: the logits of its tokens, and the state after them.
 struct Step {
   Tensor logits;  // [B, T, V]
   std::vector<std::pair<std::string, Tensor>> state;
 
-  // "logits", and the state under its own names.
+  // Converts to outputs: "logits", and the state under its own names.
   operator Outputs() const;
 };
 

@@ -1,6 +1,6 @@
-// Tensor: a value inside a trace. It has a type and a shape, and no numbers until a compiled
-// program runs. Operand: what ops take, so that tensors, parameters and plain numbers may stand
-// on either side and the caller's line is known.
+// Tensor: a value inside a trace. It has a type and a shape, but no values until a compiled program
+// runs. Operand: the argument of an op. It can be a tensor, a parameter or a scalar, on either
+// side, and it records the caller's line.
 #pragma once
 
 #include <concepts>
@@ -16,6 +16,7 @@ namespace tensorgrad {
 
 class Param;
 
+// A value inside a trace. Copies are cheap: they refer to the same node.
 class Tensor {
  public:
   Tensor() = default;
@@ -24,9 +25,9 @@ class Tensor {
   const Shape& shape() const { return shape_; }
   int rank() const { return shape_.rank(); }
   std::int64_t count() const { return shape_.count(); }
-  // Size of one axis; negative axes count from the end.
+  // Returns the size of one axis. Negative axes count from the end.
   std::int64_t size(int axis, Site site = Site::here()) const;
-  // False for a default-constructed Tensor, which no op accepts.
+  // Returns false for a default-constructed Tensor, which no op accepts.
   bool valid() const { return node_ >= 0; }
 
  private:
@@ -37,13 +38,13 @@ class Tensor {
   Shape shape_;
 };
 
+// The argument of an op: a tensor, a parameter or a scalar.
 class Operand {
  public:
   Operand(const Tensor& tensor, Site site = Site::here()) : tensor_(tensor), site_(site) {}
   Operand(const Param& param, Site site = Site::here()) : param_(&param), site_(site) {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Operand(T value, Site site = Site::here())
+  requires std::is_arithmetic_v<T> Operand(T value, Site site = Site::here())
       : scalar_(static_cast<double>(value)),
         scalar_dtype_(std::same_as<T, bool> ? DType::boolean
                       : std::integral<T>    ? DType::i32
@@ -66,7 +67,8 @@ class Operand {
 // Several operands: `concat({a, b, c}, 1)` or a std::vector<Tensor>.
 class Operands {
  public:
-  Operands(std::initializer_list<Operand> items) : items_(items) {}
+  Operands(std::initializer_list<Operand> items, Site site = Site::here())
+      : items_(items), site_(site) {}
   Operands(const std::vector<Tensor>& items, Site site = Site::here()) : site_(site) {
     for (const Tensor& item : items) items_.emplace_back(item, site);
   }

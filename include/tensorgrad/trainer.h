@@ -1,6 +1,6 @@
-// Training a language model on text: batches, steps, validation, checkpoints. A trainer that was restored from a
-// checkpoint goes on exactly as the one that wrote it.
-//   tg::Trainer trainer({.kind = "mamba", .dim = 64}, tokenizer, data, {.steps = 500, .device = "cpu"});
+// Trains a language model on text: batches, steps, validation, checkpoints. A trainer that was
+// restored from a checkpoint continues exactly like the one that wrote it.
+//   tg::Trainer trainer({.kind = "mamba", .dim = 64}, tokenizer, data, {.steps = 500});
 //   while (trainer.step() < 500) {}
 //   tg::save_checkpoint("model.safetensors", trainer.checkpoint());
 #pragma once
@@ -19,52 +19,63 @@
 
 namespace tensorgrad {
 
+// How the learning rate goes from its peak to `last_lr_share` of the peak. `constant` stays at the
+// peak.
+enum class LrSchedule : std::uint8_t { cosine, linear, constant };
+
 struct TrainerOptions {
-  std::int64_t batch = 8, steps = 1000;  // the learning rate rises over the first steps and falls until the last
-  double lr = 3e-3;                      // at its peak
-  double last_lr_share = 0.1;            // of the peak, at the end
+  std::int64_t batch = 8, steps = 1000;
+  double lr = 3e-3;         // peak learning rate
+  std::int64_t warmup = 0;  // steps of linear warmup; 0: a twentieth of `steps`, at most 200
+  LrSchedule lr_schedule = LrSchedule::cosine;  // after the warmup, until the last step
+  double last_lr_share = 0.1;                   // final learning rate as a fraction of the peak
   float weight_decay = 0.1f, clip_grad_norm = 1;
   int accumulate = 1;
-  std::uint32_t seed = 0;                // of weights and of the order of the data
+  std::uint32_t seed = 0;  // for initial weights and the order of the data
   std::string device = "auto";
   int threads = 0;
   std::vector<std::string> without = {};
+  CompileCallback progress = {};  // reports kernel compilation, see progress.h
 };
 
-// What a step was like; reading it waits for the step.
+// The results of a step.
 struct StepReport {
   std::int64_t step = 0;  // counted from 1
   float loss = 0, grad_norm = 0;
   double lr = 0;
 };
 
+// The results of validation. All are NaN if there is no validation text.
 struct Validation {
-  double loss = 0;           // mean per token
-  double perplexity = 0;     // exp(loss)
+  double loss = 0;        // mean per token
+  double perplexity = 0;  // exp(loss)
   double bits_per_byte = 0;
 };
 
 class Trainer {
  public:
-  // `config.vocab` becomes that of the tokenizer.
-  Trainer(TextModelConfig config, Tokenizer tokenizer, TextData data, const TrainerOptions& options = {});
+  // `config.vocab` is replaced by the size of the tokenizer.
+  Trainer(TextModelConfig config, Tokenizer tokenizer, TextData data,
+          const TrainerOptions& options = {});
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
-  // One step, enqueued. Returns how many were made.
+  // Runs one step, asynchronously on a GPU, and returns the number of steps so far.
   std::int64_t step();
-  // Of the last step; waits for it.
+  // Returns the report of the last step. Blocks until the step has finished.
   StepReport report() const;
   std::int64_t steps() const;
-  // Over the whole validation part, or over the first `tokens` of it. None of it is trained on.
+  // Returns the loss over the whole validation part, or over its first `tokens`. Training never
+  // uses this part.
   Validation validate(std::int64_t tokens = 0);
-  // Shares the parameters: it always is as good as the model.
+  // Returns a generator that shares the parameters: it always uses the current weights.
   Generator& generator();
 
+  // Returns everything that restore() needs.
   Checkpoint checkpoint() const;
-  // The other way; a checkpoint of another model, another seed, other data or other options (but for the number of
-  // steps) is an error, and nothing is changed.
+  // Continues from a checkpoint. Throws if it has another model, tokenizer, seed, data or options
+  // (except `steps`); nothing is changed then.
   void restore(const Checkpoint& checkpoint);
 
   TrainingHandle& training();

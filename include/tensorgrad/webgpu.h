@@ -1,23 +1,23 @@
-// Running on a WGPUDevice that the program already has, a renderer's for example. Opt-in: tensorgrad.h
-// does not include this header.
+// Runs on a WGPUDevice that your program already has, for example that of a renderer. Opt-in:
+// tensorgrad.h does not include this header.
 //
-//   WGPUDevice device = ...;       // from Dawn of spring 2025, whose header tensorgrad does not need
+//   WGPUDevice device = ...;  // from Dawn of spring 2025; tensorgrad does not need its header
 //   tg::WebGpuDevice gpu(device);
 //   auto train = tg::compile(Mlp{}, {.inputs = {{"x", {256, 1}}}, .device = gpu.name()}, loss);
 //
-// The device stays the program's: tensorgrad adds a reference, gives it back when the last program on
-// it is gone, and never destroys it. Its queue may be used for other work between the calls; it is
-// touched only inside calls of tensorgrad, on their thread, and may not be used on another one at
-// that time unless it was made with implicit synchronization. Nobody has to process events for
-// tensorgrad: it asks for its own futures until they are there.
+// Your program keeps ownership of the device: tensorgrad adds a reference, releases it when the
+// last program on it is gone, and never destroys the device. Your program may use the queue for
+// other work between calls. tensorgrad uses the queue only inside its calls, on the calling thread.
+// Another thread must not use the queue at that time, unless the device was created with implicit
+// synchronization. You need not process events for tensorgrad: it waits for its own futures.
 //
-// The callbacks for errors and for the loss of the device stay the program's, too. What
-// tensorgrad causes is raised as a DeviceError: buffers that get no memory, shaders and commands that
-// are refused are caught in error scopes; rarer ones (no memory while commands run) reach the callback
-// alone. That the device is lost is noticed, but why is told to the callback, which may be called
-// inside a call of tensorgrad.
+// Your program also keeps its callbacks for errors and for device loss. tensorgrad throws a
+// DeviceError for failures that it causes: error scopes catch buffers without memory, and refused
+// shaders and commands. Rare failures (no memory while commands run) reach only your callback.
+// tensorgrad notices that the device is lost, but only your callback gets the reason. That callback
+// may be called inside a call of tensorgrad.
 //
-// Limits and features are those that the program asked for: tensors may have to be smaller than on
+// Limits and features are those that your program requested. Tensors may have to be smaller than on
 // "webgpu" (see info()), and ProgramHandle::profile() needs timestamp queries.
 #pragma once
 
@@ -32,22 +32,23 @@ namespace runtime {
 class Device;
 }
 
-// Whose functions to call. Neither is needed when the program is linked with the library that made the
-// device, or loaded the one that "webgpu" uses.
+// Where the WebGPU functions come from. Neither field is needed if your program links to the
+// library that created the device, or loaded the library that "webgpu" uses.
 struct WebGpuOptions {
-  std::string library = {};          // path of the shared library that made the device
-  void* get_proc_address = nullptr;  // or its wgpuGetProcAddress
+  std::string library = {};          // path of the shared library that created the device
+  void* get_proc_address = nullptr;  // or its function wgpuGetProcAddress
 };
 
+// A device of your program, for use as a tensorgrad device.
 class WebGpuDevice {
  public:
   // `device` is a WGPUDevice.
   explicit WebGpuDevice(void* device, const WebGpuOptions& options = {});
 
-  // For TrainingOptions::device and ForwardOptions::device while this object, a copy of it or a
-  // program on the device lives: "webgpu:own0".
+  // Returns the name for TrainingOptions::device and ForwardOptions::device, e.g. "webgpu:own0". It
+  // is valid while this object, a copy of it or a program on the device exists.
   std::string name() const;
-  // The device as it is, not what its adapter could offer.
+  // Returns the limits and features of the device, not those of its adapter.
   DeviceInfo info() const;
 
  private:

@@ -1,5 +1,7 @@
-// One reverse walk that asks each record for its rule. No op is named here.
+// One reverse walk over the graph. Each op's record supplies its gradient rule; no op is named
+// here.
 #include "autodiff/differentiate.h"
+#include "support/integers.h"
 
 #include "tensorgrad/ops.h"
 
@@ -9,10 +11,11 @@ using ir::NodeId;
 
 namespace {
 
-// The line of the forward call, and whose gradient it is: "gradient of sqrt".
+// The call site for gradient nodes: the line of the forward call, named "gradient of sqrt".
 std::int32_t gradient_site(ir::Graph& graph, const ir::Node& node) {
-  ir::CallSite site = graph.sites[static_cast<std::size_t>(node.site)];
-  site.composite = "gradient of " + (site.composite.empty() ? std::string(node.op->name) : site.composite);
+  ir::CallSite site = graph.sites[usize(node.site)];
+  site.composite =
+      "gradient of " + (site.composite.empty() ? std::string(node.op->name) : site.composite);
   return graph.intern(site);
 }
 
@@ -22,25 +25,25 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
                                   const std::vector<NodeId>& wanted) {
   ops::BuildScope scope(builder);
   const NodeId top = TensorAccess::node(loss);
-  const auto count = static_cast<std::size_t>(top) + 1;
+  const auto count = usize(top) + 1;
 
-  // Which nodes lead from a wanted one to the loss.
+  // Marks the nodes on a path from a wanted node to the loss.
   std::vector<bool> leads(count, false);
   for (const NodeId id : wanted)
-    if (id <= top) leads[static_cast<std::size_t>(id)] = true;
+    if (id <= top) leads[usize(id)] = true;
   for (NodeId id = 0; id <= top; ++id) {
     const ir::Node& node = builder.graph[id];
     if (!node.op->gradient || node.type.dtype != DType::f32) continue;
     for (const NodeId input : node.inputs)
-      if (leads[static_cast<std::size_t>(input)]) leads[static_cast<std::size_t>(id)] = true;
+      if (leads[usize(input)]) leads[usize(id)] = true;
   }
 
   std::vector<Tensor> gradient(count);
-  builder.forced_site = gradient_site(builder.graph, builder.graph[top]);  // not this file's lines
-  if (leads[static_cast<std::size_t>(top)]) gradient[static_cast<std::size_t>(top)] = ones(loss.shape());
+  builder.forced_site = gradient_site(builder.graph, builder.graph[top]);  // report the user's line
+  if (leads[usize(top)]) gradient[usize(top)] = ones(loss.shape());
   for (NodeId id = top; id >= 0; --id) {
-    const Tensor g = gradient[static_cast<std::size_t>(id)];
-    if (!g.valid() || !leads[static_cast<std::size_t>(id)]) continue;
+    const Tensor g = gradient[usize(id)];
+    if (!g.valid() || !leads[usize(id)]) continue;
     const ir::Node node = builder.graph[id];  // a copy: the graph grows below
     if (!node.op->gradient || node.inputs.empty()) continue;
     builder.forced_site = gradient_site(builder.graph, node);
@@ -48,7 +51,7 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
     for (const NodeId input : node.inputs) args.in.push_back(builder.tensor(input));
     const std::vector<Tensor> parts = node.op->gradient(args);
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      const auto input = static_cast<std::size_t>(node.inputs[i]);
+      const auto input = usize(node.inputs[i]);
       if (!parts[i].valid() || !leads[input]) continue;
       Tensor& sum = gradient[input];
       sum = sum.valid() ? sum + parts[i] : parts[i];
@@ -58,8 +61,8 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
 
   std::vector<Tensor> out;
   for (const NodeId id : wanted) {
-    const Tensor& g = id <= top ? gradient[static_cast<std::size_t>(id)] : Tensor{};
-    // The shape of a tensor of its own, not of the node: zeros() makes the graph grow.
+    const Tensor& g = id <= top ? gradient[usize(id)] : Tensor{};
+    // The shape is a tensor's copy, not a reference into a node: zeros() may reallocate the graph.
     out.push_back(g.valid() ? g : zeros(builder.tensor(id).shape()));
   }
   builder.forced_site = -1;

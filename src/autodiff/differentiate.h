@@ -7,8 +7,9 @@
 
 namespace tensorgrad::autodiff {
 
-// The gradient of `loss` with respect to each of the wanted nodes, in their order; zeros where the
-// loss does not depend on one. Nodes that no wanted one reaches get no gradient computed.
+// Returns the gradient of `loss` with respect to each wanted node, in the same order; zeros where
+// the loss does not depend on a node. Computes no gradient for nodes off the paths from wanted
+// nodes to the loss.
 std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
                                   const std::vector<ir::NodeId>& wanted);
 

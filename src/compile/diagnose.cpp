@@ -1,11 +1,12 @@
 // Finds the op that made the first non-finite value of a failed step. Parameters and inputs are
-// still those of that step, so it is run again with every value kept.
+// still those of that step, so the step runs again with every value kept.
 #include <cmath>
 
 #include "compile/session.h"
 #include "ir/primitive.h"
 #include "schedule/operand.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::detail {
 
@@ -16,33 +17,69 @@ namespace {
 
 enum class Health { finite, infinite, nan };
 
-Health health_of(const Array& array) {
-  if (array.dtype() != DType::f32) return Health::finite;
+Health health_of(std::span<const float> values) {
   Health worst = Health::finite;
-  for (const float x : array.floats()) {
+  for (const float x : values) {
     if (std::isnan(x)) return Health::nan;
     if (std::isinf(x)) worst = Health::infinite;
   }
   return worst;
 }
 
+Health health_of(const Array& array) {
+  return array.dtype() == DType::f32 ? health_of(array.floats()) : Health::finite;
+}
+
 const char* word(Health health) { return health == Health::nan ? "NaN" : "infinite"; }
 
 }  // namespace
 
+// Called if loss and gradients are finite: names the parameter that the update would have spoiled.
+std::string Session::diagnose_update(Program& program) {
+  const std::string hint =
+      "a smaller learning rate, or a larger eps of Adam? parameters and optimizer state are as "
+      "they were before this step";
+  const auto message = [&](const std::string& what) {
+    return user_message("the update",
+                        fmt::format("{}; the loss and the gradients are finite", what), hint, "",
+                        "", 0);
+  };
+  std::unique_ptr<Variant> variant = compile(program.stages.candidate, program, false,
+                                             {"fuse", "reuse"}, Program::Kind::diagnosing);
+  submit(program, *variant);
+  const schedule::Plan& plan = variant->plan;
+  for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
+    const Result& result = plan.graph.results[i];
+    if (result.kind != Result::Kind::output || result.name != optim::kCandidateOutput) continue;
+    const Array values = read_array(*variant->outputs, plan.results[i].offset,
+                                    plan.graph[result.node].type, "the updated parameters");
+    for (const ParamRecord& p : params_) {
+      if (p.frozen) continue;
+      const auto offset = usize(param_layout_.find(p.name)->offset);
+      const Health now = health_of(values.floats().subspan(offset, usize(p.shape.count())));
+      if (now != Health::finite)
+        return message(fmt::format("makes parameter {} {}", p.name, word(now)));
+    }
+  }
+  return message("makes a parameter or the optimizer state infinite or NaN");
+}
+
 std::string Session::diagnose(Program& program) {
-  std::unique_ptr<Variant> variant = compile(program.stages.differentiate, program, false, {"fuse", "reuse"}, Program::Kind::diagnosing);
+  std::unique_ptr<Variant> variant = compile(program.stages.differentiate, program, false,
+                                             {"fuse", "reuse"}, Program::Kind::diagnosing);
   submit(program, *variant);
   const ir::Graph& graph = variant->plan.graph;
   const auto health = [&](NodeId id) {
     const NodeId base = schedule::base_of(graph, id);
-    const auto& place = variant->plan.places[static_cast<std::size_t>(base)];
-    if (!place) return Health::finite;  // constants: an infinite one is meant
-    const runtime::Buffer* buffer = spaces(program, *variant)[static_cast<std::size_t>(place->space)];
-    return health_of(read_array(*buffer, place->offset, graph[base].type));
+    const auto& place = variant->plan.places[usize(base)];
+    if (!place) return Health::finite;  // a constant; if infinite, then on purpose
+    const runtime::Buffer* buffer = spaces(program, *variant)[usize(place->space)];
+    return health_of(
+        read_array(*buffer, place->offset, graph[base].type, "a value of the failed step"));
   };
 
-  // From the loss, or else the first bad gradient, back to where all operands are still finite.
+  // Walks from the loss, or else from the first bad gradient, back to a node whose operands are
+  // finite.
   std::string what = "the loss";
   NodeId at = graph.find(Result::Kind::output, trace::kLossOutput);
   Health now = health(at);
@@ -52,7 +89,7 @@ std::string Session::diagnose(Program& program) {
     at = result.node, now = health(at);
     what = fmt::format("the gradient of {}", result.name);
   }
-  if (now == Health::finite) return "the loss or a gradient is not finite";
+  if (now == Health::finite) return diagnose_update(program);
   const std::string head = fmt::format("{} is {}", what, word(now));
   for (;;) {
     at = schedule::base_of(graph, at);
@@ -67,16 +104,19 @@ std::string Session::diagnose(Program& program) {
     at = next, now = next_health;
   }
   const ir::Node& node = graph[at];
-  if (node.op->core == ir::Core::leaf)
-    return fmt::format("{}: the {} '{}' holds {} values", head, node.op->name, node.as<ir::LeafAttrs>().name, word(health(at)));
-  const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
+  if (ir::is_leaf(node))
+    return fmt::format("{}: the {} '{}' holds {} values", head, node.op->name,
+                       node.as<ir::LeafAttrs>().name, word(health(at)));
+  const ir::CallSite& site = graph.sites[usize(node.site)];
   std::string op(node.op->name);
   if (op == "reduce_" + site.composite)
-    op = site.composite;  // the name that the user called it by
+    op = site.composite;  // the name that the user called
   else if (!site.composite.empty())
     op += fmt::format(" (in {})", site.composite);
-  return user_message(head, fmt::format("{} made the first {} value from finite operands", op, word(health(at))),
-                      "parameters and optimizer state are as they were before this step", site.scope, site.file, site.line);
+  return user_message(
+      head, fmt::format("{} made the first {} value from finite operands", op, word(health(at))),
+      "parameters and optimizer state are as they were before this step", site.scope, site.file,
+      site.line);
 }
 
 }  // namespace tensorgrad::detail

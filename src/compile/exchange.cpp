@@ -1,4 +1,4 @@
-// Parameters and optimizer state, in and out.
+// Upload and download of parameters and optimizer state.
 #include <algorithm>
 
 #include "compile/session.h"
@@ -17,51 +17,75 @@ std::vector<ParamInfo> Session::parameters() const {
   return out;
 }
 
-NamedArrays Session::download(Space space) const {
+NamedArrays Session::download(Space space) {
   std::lock_guard lock(*mutex_);
+  initialise();
   NamedArrays out;
   for (const ParamRecord& p : params_) {
     if (space == Space::gradients && p.frozen) continue;
     const runtime::Buffer& buffer = space == Space::gradients ? *gradient_buffer_ : *param_buffer_;
-    out.emplace(p.name, read_array(buffer, param_layout_.find(p.name)->offset, {DType::f32, p.shape}));
+    const char* what = space == Space::gradients ? "the gradient of" : "parameter";
+    out.emplace(p.name, read_array(buffer, param_layout_.find(p.name)->offset,
+                                   {DType::f32, p.shape}, fmt::format("{} {}", what, p.name)));
   }
   return out;
 }
 
 void Session::upload(const NamedArrays& values, Upload mode) {
   std::lock_guard lock(*mutex_);
+  check_parameters(values, mode);
+  write_parameters(values);
+}
+
+void Session::check_parameters(const NamedArrays& values, Upload mode) const {
   std::vector<std::string> names;
   for (const ParamRecord& p : params_) names.push_back(p.name);
   for (const auto& [name, array] : values) {
     const auto* entry = param_layout_.find(name);
     if (!entry) {
       const auto alias = aliases_.find(name);
-      const std::string hint = alias != aliases_.end() ? fmt::format("it is tied to '{}'", alias->second) : name_hint(name, names);
-      throw UserError(user_message("upload", fmt::format("there is no parameter '{}'", name), hint, "", "", 0));
+      const std::string hint = alias != aliases_.end()
+                                   ? fmt::format("it is tied to '{}'", alias->second)
+                                   : name_hint(name, names);
+      throw UserError(
+          user_message("upload", fmt::format("there is no parameter '{}'", name), hint, "", "", 0));
     }
     if (array.dtype() != DType::f32 || array.shape() != entry->type.shape)
-      user_error("upload: '{}' is {}, the array is {}{}", name, entry->type.text(), tensorgrad::name(array.dtype()),
-                 array.shape().text());
+      user_error("upload: '{}' is {}, the array is {}{}", name, entry->type.text(),
+                 tensorgrad::name(array.dtype()), array.shape().text());
   }
   if (mode == Upload::strict) {
     std::vector<std::string> missing;
     for (const std::string& name : names)
       if (!values.count(name)) missing.push_back(name);
     if (!missing.empty())
-      user_error("upload: missing: {}\n  hint: Upload::partial takes some of the parameters", join(missing, ", "));
+      user_error("upload: missing: {}\n  hint: Upload::partial takes some of the parameters",
+                 join(missing, ", "));
   }
-  for (const auto& [name, array] : values)
-    device_->upload(*param_buffer_, param_layout_.find(name)->offset, std::as_bytes(array.floats()));
+}
+
+void Session::write_parameters(const NamedArrays& values) {
+  for (ParamRecord& p : params_) {
+    const auto given = values.find(p.name);
+    if (given == values.end()) continue;
+    device_->upload(*param_buffer_, param_layout_.find(p.name)->offset,
+                    std::as_bytes(given->second.floats()));
+    p.has_values = true;
+  }
 }
 
 namespace {
 
-constexpr const char* kStepEntry = "step";  // of the optimizer's state: steps made so far
+// Entries of the optimizer state. The second exists if a schedule was set after the first update.
+constexpr const char* kStepEntry = "step";       // steps made so far
+constexpr const char* kStartEntry = "lr_start";  // updates made before the schedule was set
 
 }  // namespace
 
-// State of all parameters in one tensor, "m:*"; outside it goes by parameter, "m:l1.W".
-bool Session::is_flat(const schedule::Layout::Entry& entry) const { return entry.name.back() == ir::kFlat[0]; }
+// State of all parameters is one tensor, "m:*". Users see it by parameter, "m:l1.W".
+bool Session::is_flat(const schedule::Layout::Entry& entry) const {
+  return entry.name.back() == ir::kFlat[0];
+}
 
 static bool is_of_the_guard(const schedule::Layout::Entry& entry) {
   return entry.name == optim::kFailedState || entry.name == optim::kStepsState;
@@ -78,49 +102,108 @@ NamedArrays Session::optimizer_state() {
   for (const auto& entry : state_layout_.entries()) {
     if (is_of_the_guard(entry)) continue;
     if (!is_flat(entry)) {
-      out.emplace(entry.name, read_array(*state_buffer_, entry.offset, entry.type));
+      out.emplace(entry.name,
+                  read_array(*state_buffer_, entry.offset, entry.type, "state " + entry.name));
       continue;
     }
-    for (const ParamRecord& p : params_)
-      if (!p.frozen)
-        out.emplace(state_name(entry, p),
-                    read_array(*state_buffer_, entry.offset + param_layout_.find(p.name)->offset, {DType::f32, p.shape}));
+    for (const ParamRecord& p : params_) {
+      if (p.frozen) continue;
+      const std::string name = state_name(entry, p);
+      const std::int64_t offset = entry.offset + param_layout_.find(p.name)->offset;
+      out.emplace(name, read_array(*state_buffer_, offset, {DType::f32, p.shape}, "state " + name));
+    }
   }
-  out.emplace(kStepEntry, Array({}, std::vector<std::int32_t>{static_cast<std::int32_t>(steps_)}));
+  const auto number = [](std::int64_t value) {
+    return Array({}, std::vector<std::int32_t>{static_cast<std::int32_t>(value)});
+  };
+  out.emplace(kStepEntry, number(steps_));
+  if (lr_start_ > 0) out.emplace(kStartEntry, number(lr_start_));
   return out;
 }
 
 void Session::upload_optimizer_state(const NamedArrays& state) {
   std::lock_guard lock(*mutex_);
-  const NamedArrays now = optimizer_state();
-  for (const auto& [name, array] : now) {
+  notice();
+  check_optimizer_state(state);
+  write_optimizer_state(state);
+}
+
+void Session::restore(const NamedArrays& parameters, const NamedArrays& state) {
+  std::lock_guard lock(*mutex_);
+  notice();
+  check_parameters(parameters, Upload::strict);
+  check_optimizer_state(state);
+  write_parameters(parameters);
+  write_optimizer_state(state);
+}
+
+std::map<std::string, ir::Type> Session::state_types() const {
+  std::map<std::string, ir::Type> types = {{kStepEntry, {DType::i32, {}}}};
+  for (const auto& entry : state_layout_.entries()) {
+    if (is_of_the_guard(entry)) continue;
+    if (!is_flat(entry))
+      types.emplace(entry.name, entry.type);
+    else
+      for (const ParamRecord& p : params_)
+        if (!p.frozen) types.emplace(state_name(entry, p), ir::Type{DType::f32, p.shape});
+  }
+  return types;
+}
+
+namespace {
+
+// Reads an integer of the state; 0 if it is missing.
+std::int64_t count_in(const NamedArrays& state, const char* name) {
+  const auto given = state.find(name);
+  return given == state.end() ? 0 : given->second.ints()[0];
+}
+
+}  // namespace
+
+void Session::check_optimizer_state(const NamedArrays& state) const {
+  std::map<std::string, ir::Type> types = state_types();
+  if (state.count(kStartEntry)) types.emplace(kStartEntry, types.at(kStepEntry));
+  for (const auto& [name, type] : types) {
     const auto given = state.find(name);
     if (given == state.end()) user_error("upload_optimizer_state: missing: {}", name);
-    if (given->second.dtype() != array.dtype() || given->second.shape() != array.shape())
-      user_error("upload_optimizer_state: '{}' is {}{}, the array is {}{}", name, tensorgrad::name(array.dtype()),
-                 array.shape().text(), tensorgrad::name(given->second.dtype()), given->second.shape().text());
+    const Array& array = given->second;
+    if (array.dtype() != type.dtype || array.shape() != type.shape)
+      user_error("upload_optimizer_state: '{}' is {}, the array is {}{}", name, type.text(),
+                 tensorgrad::name(array.dtype()), array.shape().text());
   }
   for (const auto& [name, array] : state)
-    if (!now.count(name)) user_error("upload_optimizer_state: there is no state '{}'", name);
-  if (const std::int32_t step = state.at(kStepEntry).ints()[0]; step < 0)
-    user_error("upload_optimizer_state: '{}' counts steps and is not negative: {}", kStepEntry, step);
+    if (!types.count(name)) user_error("upload_optimizer_state: there is no state '{}'", name);
+  const std::int64_t step = count_in(state, kStepEntry), start = count_in(state, kStartEntry);
+  if (step < 0)
+    user_error("upload_optimizer_state: '{}' counts steps and is not negative: {}", kStepEntry,
+               step);
+  if (start < 0 || start > step)
+    user_error("upload_optimizer_state: '{}' counts updates, of which there were at most {}: {}",
+               kStartEntry, step, start);
+}
+
+void Session::write_optimizer_state(const NamedArrays& state) {
   const auto put = [&](std::int64_t offset, const std::string& name) {
     const Array& array = state.at(name);
-    device_->upload(*state_buffer_, offset,
-                    array.dtype() == DType::f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints()));
+    device_->upload(
+        *state_buffer_, offset,
+        array.dtype() == DType::f32 ? std::as_bytes(array.floats()) : std::as_bytes(array.ints()));
   };
   for (const auto& entry : state_layout_.entries()) {
     if (is_of_the_guard(entry)) continue;
-    if (!is_flat(entry)) put(entry.offset, entry.name);
+    if (!is_flat(entry))
+      put(entry.offset, entry.name);
     else
       for (const ParamRecord& p : params_)
         if (!p.frozen) put(entry.offset + param_layout_.find(p.name)->offset, state_name(entry, p));
   }
-  steps_ = state.at(kStepEntry).ints()[0];
+  steps_ = count_in(state, kStepEntry);
+  stale_sums_ = true;
+  lr_start_ = count_in(state, kStartEntry);
   write_counter(optim::kStepsState, steps_);
 }
 
-std::string Session::fingerprint() const {
+std::string Session::fingerprint() {
   std::lock_guard lock(*mutex_);
   Sha256 sha;
   const NamedArrays values = download(Space::parameters);
@@ -133,24 +216,32 @@ std::string Session::fingerprint() const {
 
 void Session::reset(Program& program, std::optional<std::uint32_t> seed) {
   std::lock_guard lock(*mutex_);
-  device_->clear(*program.faults);
+  reset_optimizer(program);
   device_->clear(*gradient_buffer_);
+  if (seed) seed_ = *seed;
+  for (ParamRecord& p : params_) p.has_values = false;
+}
+
+void Session::reset_optimizer(Program& program) {
+  std::lock_guard lock(*mutex_);
+  device_->clear(*program.faults);
   device_->clear(*state_buffer_);
   program.runs = 0;
-  if (seed) seed_ = *seed;
   pending_.clear();
   steps_ = 0;
-  initialise();
+  lr_start_ = 0;
 }
 
 void Session::set_lr(Schedule lr) {
   std::lock_guard lock(*mutex_);
+  if (!updates_) user_error("set_lr: this program has no optimizer: NoOptimizer updates nothing");
+  lr_start_ = lr.constant() ? 0 : next_update() - 1;
   lr_ = std::move(lr);
 }
 
 double Session::next_lr() const {
   std::lock_guard lock(*mutex_);
-  return lr_.at(next_update());
+  return next_rate();
 }
 
 std::int64_t Session::steps() const {

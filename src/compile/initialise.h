@@ -1,5 +1,5 @@
-// Initial values of parameters, keyed by (seed, name): the order and number of other parameters do
-// not matter.
+// Initial values of parameters, keyed by (seed, name). They do not depend on the order or number of
+// other parameters.
 #pragma once
 
 #include <string>
@@ -9,6 +9,9 @@
 
 namespace tensorgrad::compile_stage {
 
-std::vector<float> initial_values(const Init& init, const Shape& shape, const std::string& name, std::uint32_t seed);
+// Throws a UserError if the initialiser cannot fill the shape.
+void check_init(const Init& init, const Shape& shape, const std::string& name);
+std::vector<float> initial_values(const Init& init, const Shape& shape, const std::string& name,
+                                  std::uint32_t seed);
 
 }  // namespace tensorgrad::compile_stage

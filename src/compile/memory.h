@@ -1,12 +1,17 @@
-// Who needs the memory that a program does not get: errors for lack of room name the largest tensors, as the
-// user knows them, and what the whole program needs.
+// Errors for lack of memory. They list the largest tensors, as the user knows them, and the total
+// that the program needs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedule/plan.h"
+#include "tensorgrad/array.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::detail {
@@ -17,14 +22,22 @@ struct Tenant {
 };
 
 std::vector<Tenant> tenants(const schedule::Layout& layout);
-// Of the arena: those that live when most of it is in use.
+// For the arena: the tensors that are alive when most of it is in use.
 std::vector<Tenant> tenants(const schedule::Plan& plan);
 
-// What a space is called in errors.
+// Allocates an array of that type and lets `fill` write its bytes. `what` names it in the error if
+// the host lacks memory.
+Array host_array(const ir::Type& type, std::string_view what,
+                 const std::function<void(std::span<std::byte>)>& fill);
+
+OutOfMemoryError no_host_memory(const ir::Type& type, std::string_view what);
+
+// The name of a space in errors.
 const char* word(ir::Space space);
 
-// The same error, with the largest tenants, what the program needs (if there is a plan) and a hint added.
-OutOfMemoryError explained(const OutOfMemoryError& error, std::vector<Tenant> tenants, const schedule::Plan* plan,
-                           const std::string& hint);
+// Adds the largest tenants, the total that the program needs (if there is a plan) and a hint to an
+// error.
+OutOfMemoryError explained(const OutOfMemoryError& error, std::vector<Tenant> tenants,
+                           const schedule::Plan* plan, const std::string& hint);
 
 }  // namespace tensorgrad::detail

@@ -1,5 +1,5 @@
-// Outcome: what is behind a Result. A run leaves its numbers on the device; they are read when somebody
-// asks for them, or kept aside when a later run is about to write over them.
+// Outcome: the state behind a Result. A run leaves its results on the device. They are read when
+// the user asks for them, or copied when a later run is about to overwrite them.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,35 @@ namespace tensorgrad::detail {
 
 struct Variant;
 
-// One step or run: where its numbers are until somebody asks for them, then the numbers. Copies of a Result share it,
-// on any thread; what is read once it is settled or done does not change any more.
+// The results of one step or run: their place on the device until they are read, then the values.
+// Copies of a Result share it, on any thread. Values that are read once it is settled or done do
+// not change any more.
 struct Outcome {
-  std::shared_ptr<std::recursive_mutex> mutex;  // the session's, which may be gone before this is
-  std::shared_ptr<Session> session;  // until it is resolved
+  std::shared_ptr<std::recursive_mutex> mutex;  // the session's; it may outlive the session
+  std::shared_ptr<Session> session;             // until it is resolved
   std::shared_ptr<Program> program;
-  Variant* variant = nullptr;        // of the program
-  std::unique_ptr<runtime::Pending> bytes;  // its outputs, once a later run writes over them
-  std::unique_ptr<runtime::Pending> faults;  // as they were after it, likewise
-  std::int64_t step = -1;            // of training
+  Variant* variant = nullptr;                // of the program
+  std::unique_ptr<runtime::Pending> bytes;   // its outputs, once a later run overwrites them
+  std::unique_ptr<runtime::Pending> faults;  // the fault buffer after this run, likewise
+  std::int64_t step = -1;                    // of training
   bool with_captures = false;
-  std::weak_ptr<Session> watched;    // afterwards, to acknowledge the error
+  std::weak_ptr<Session> watched;  // set once resolved, to acknowledge the error
 
   bool settled = false, done = false;
   bool finite = true;
-  std::int32_t behind = 0;  // 0: all is well; 1: this step was not finite; n: the one n - 1 before it
-  bool told = false;        // that an id was bad, by an error of another
+  std::int32_t behind =
+      0;              // 0: finite; 1: this step was not finite; n: the step n - 1 before it was not
+  bool told = false;  // another error has already reported the bad id
   std::string error;  // of a non-finite step under NonFinite::fail
   NamedArrays outputs, captures;
 
-  void snapshot();  // keep the numbers, a later run comes; under the mutex
-  void settle();    // whether it was finite; waits
-  void resolve();   // all numbers; waits
-  void check();     // raises the error
+  void snapshot();  // copies the results before a later run; hold the mutex
+  void settle();    // blocks; finds out whether it was finite
+  void resolve();   // blocks; reads all results
+  void check();     // throws the error
 
  private:
-  Array read(std::int64_t offset, const ir::Type& type);
+  Array read(std::int64_t offset, const ir::Type& type, std::string_view what);
 };
 
 }  // namespace tensorgrad::detail

@@ -1,9 +1,10 @@
-// What a program tells about itself: counts, its plan, the text of every stage.
+// Reports about a program: counts, its plan, the text of every stage.
 #include <algorithm>
 
 #include "codegen/wgsl/shader.h"
 #include "compile/session.h"
 #include "support/fail.h"
+#include "support/integers.h"
 #include "support/text.h"
 
 namespace tensorgrad::detail {
@@ -33,32 +34,34 @@ Counts Session::counts(const Program& program) const {
 
 namespace {
 
-// The nodes that the wanted results need.
+// Marks the nodes that the wanted results depend on.
 template <class Wanted>
 std::vector<bool> needed_by(const ir::Graph& graph, Wanted wanted) {
-  std::vector<bool> needed(static_cast<std::size_t>(graph.size()), false);
+  std::vector<bool> needed(usize(graph.size()), false);
   for (const ir::Result& result : graph.results)
-    if (wanted(result)) needed[static_cast<std::size_t>(result.node)] = true;
+    if (wanted(result)) needed[usize(result.node)] = true;
   for (ir::NodeId id = graph.size() - 1; id >= 0; --id)
-    if (needed[static_cast<std::size_t>(id)])
-      for (const ir::NodeId input : graph[id].inputs) needed[static_cast<std::size_t>(input)] = true;
+    if (needed[usize(id)])
+      for (const ir::NodeId input : graph[id].inputs) needed[usize(input)] = true;
   return needed;
 }
 
-// Fusion joins the end of one phase with the beginning of the next: a kernel counts to the earliest it is needed in.
+// Fusion joins the end of one phase with the beginning of the next. A kernel belongs to the
+// earliest phase that needs it.
 std::vector<std::string> phases_of(const schedule::Plan& plan) {
   using Kind = ir::Result::Kind;
   const auto forward = needed_by(plan.graph, [](const ir::Result& result) {
-    return result.kind == Kind::capture || (result.kind == Kind::output && !result.name.starts_with('$'));
+    return result.kind == Kind::capture ||
+           (result.kind == Kind::output && !result.name.starts_with('$'));
   });
   const auto backward =
       needed_by(plan.graph, [](const ir::Result& result) { return result.kind == Kind::gradient; });
   std::vector<std::string> out;
   for (const schedule::Step& step : plan.steps) {
     const auto stores = [&](const std::vector<bool>& needed) {
-      return std::any_of(step.stored.begin(), step.stored.end(), [&](const schedule::Stored& stored) {
-        return needed[static_cast<std::size_t>(stored.node)];
-      });
+      return std::any_of(
+          step.stored.begin(), step.stored.end(),
+          [&](const schedule::Stored& stored) { return needed[usize(stored.node)]; });
     };
     out.emplace_back(stores(forward) ? "forward" : stores(backward) ? "backward" : "update");
   }
@@ -72,13 +75,19 @@ std::vector<PlannedKernel> Session::plan(const Program& program) const {
   const schedule::Plan& plan = program.main->plan;
   const std::vector<std::string> phases = phases_of(plan);
   for (const schedule::Step& step : plan.steps) {
-    PlannedKernel kernel{.kind = std::string(step.kind()), .phase = phases[out.size()], .stage = step.stage, .ops = {}, .operations = step.operations,
-                         .bytes_read = step.bytes_read, .bytes_written = step.bytes_written, .writes = {}};
+    PlannedKernel kernel{.kind = std::string(step.kind()),
+                         .phase = phases[out.size()],
+                         .stage = step.stage,
+                         .ops = {},
+                         .operations = step.operations,
+                         .bytes_read = step.bytes_read,
+                         .bytes_written = step.bytes_written,
+                         .writes = {}};
     for (const ir::NodeId id : step.group.nodes) kernel.ops.emplace_back(plan.graph[id].op->name);
     for (const schedule::Stored& stored : step.stored) {
       const ir::Type& type = plan.graph[stored.node].type;
-      kernel.writes.push_back({type.text(), ir::name(stored.place.space), 4 * stored.place.offset, 4 * type.shape.count(),
-                               stored.last_use, stored.over >= 0});
+      kernel.writes.push_back({type.text(), ir::name(stored.place.space), 4 * stored.place.offset,
+                               4 * type.shape.count(), stored.last_use, stored.over >= 0});
     }
     out.push_back(std::move(kernel));
   }
@@ -87,12 +96,13 @@ std::vector<PlannedKernel> Session::plan(const Program& program) const {
 
 namespace {
 
-// What a GPU would be given; the text needs none.
+// The shaders for a GPU; generating the text needs no GPU.
 std::string wgsl_text(const std::vector<ir::Kernel>& kernels) {
   const bool guarded = std::any_of(kernels.begin(), kernels.end(), wgsl::checks_ids);
   std::string out;
   for (const wgsl::Shader& shader : wgsl::emit(kernels, {}, guarded))
-    out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
+    out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1],
+                       shader.wgsl);
   return out;
 }
 
@@ -115,7 +125,8 @@ std::string Session::show(const Program& program, std::string_view stage) const 
   if (stage == "fuse") {
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       out += fmt::format("group {}\n", s);
-      for (const ir::NodeId id : plan.steps[s].group.nodes) out += "  " + ir::print_node(plan.graph, id) + "\n";
+      for (const ir::NodeId id : plan.steps[s].group.nodes)
+        out += "  " + ir::print_node(plan.graph, id) + "\n";
     }
     return out;
   }

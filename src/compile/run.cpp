@@ -1,4 +1,4 @@
-// Running programs: kernels submitted in order, and what goes wrong on the way told to whom it concerns.
+// Runs programs: submits kernels in order and reports failures to the results they belong to.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -7,6 +7,7 @@
 #include "compile/session.h"
 #include "ir/primitive.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::detail {
 
@@ -25,37 +26,33 @@ float bits_of(std::int32_t value) {
 runtime::Spaces Session::spaces(Program& program, Variant& variant) const {
   runtime::Spaces out{};
   const auto set = [&](Space space, const std::unique_ptr<runtime::Buffer>& buffer) {
-    out[static_cast<std::size_t>(space)] = buffer.get();
+    out[usize(space)] = buffer.get();
   };
   set(Space::parameters, param_buffer_);
   set(Space::gradients, gradient_buffer_);
   set(Space::state, state_buffer_);
   set(Space::inputs, program.input_buffer);
   set(Space::outputs, variant.outputs);
-  for (int i = 0; i < ir::kArenas; ++i) set(ir::arena(i), variant.arenas[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < ir::kArenas; ++i) set(ir::arena(i), variant.arenas[usize(i)]);
   out.faults = program.faults.get();
   return out;
 }
 
-Array Session::read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type) const {
-  const auto count = static_cast<std::size_t>(type.shape.count());
-  if (type.dtype == DType::f32) {
-    std::vector<float> values(count);
-    device_->read(buffer, offset, std::as_writable_bytes(std::span(values)));
-    return {type.shape, std::move(values)};
-  }
-  std::vector<std::int32_t> values(count);
-  device_->read(buffer, offset, std::as_writable_bytes(std::span(values)));
-  return {type.shape, std::move(values), type.dtype};
+Array Session::read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type,
+                          std::string_view what) const {
+  return host_array(type, what,
+                    [&](std::span<std::byte> bytes) { device_->read(buffer, offset, bytes); });
 }
 
-// The numbers of an earlier run that somebody still wants, before this one writes over them.
+// Copies results of the earlier run that are still wanted, before this run overwrites them.
 void Session::submit(Program& program, Variant& variant) {
+  initialise();
   if (const auto earlier = variant.latest.lock()) earlier->snapshot();
   device_->submit(*variant.loaded, spaces(program, variant));
 }
 
-std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>& program, Variant& variant, bool captures) {
+std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>& program,
+                                                 Variant& variant, bool captures) {
   auto outcome = std::make_shared<Outcome>();
   outcome->mutex = mutex_;
   outcome->session = shared_from_this();
@@ -75,25 +72,41 @@ std::optional<runtime::IndexFailure> Session::failure_of(const Program& program)
 
 namespace {
 
-// The ids of a node are below this.
+// Exclusive upper bound of the ids of a node.
 std::int64_t id_extent(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph[id];
   switch (node.op->core) {
-    case ir::Core::gather: return graph[node.inputs[0]].type.shape[0];
-    case ir::Core::take: return graph[node.inputs[0]].type.shape[node.as<ir::AxisAttrs>().axis];
-    case ir::Core::segment_sum: return node.as<ir::RowsAttrs>().rows;
-    case ir::Core::scatter_add: return node.as<ir::ScatterAttrs>().size;
-    default: return node.as<ir::CheckAttrs>().size;
+    case ir::Core::gather:
+      return graph[node.inputs[0]].type.shape[0];
+    case ir::Core::take:
+      return graph[node.inputs[0]].type.shape[node.as<ir::AxisAttrs>().axis];
+    case ir::Core::segment_sum:
+      return node.as<ir::RowsAttrs>().rows;
+    case ir::Core::scatter_add:
+      return node.as<ir::ScatterAttrs>().size;
+    default:
+      return node.as<ir::CheckAttrs>().size;
   }
+}
+
+std::string broken_rule(const ir::Graph& graph, const runtime::IndexFailure& failure) {
+  if (const std::string_view own = graph[failure.node].op->broken; !own.empty())
+    return std::string(own);
+  const std::int64_t extent = id_extent(graph, failure.node);
+  const std::string range =
+      extent > 0 ? fmt::format("ids are 0 to {}", extent - 1) : "there are none";
+  return fmt::format("id {} is out of range: {}", failure.value, range);
 }
 
 }  // namespace
 
-// A bad id, in the words of the op that met it. The step has not happened, nor has any behind it.
-void Session::raise_failure(Program& program, const runtime::IndexFailure& failure, std::int64_t step) {
-  for (const auto& each : {&program.main, &program.with_captures, &program.accumulating, &program.accumulating_captures})
+// Throws the error of the op that met a bad id. That step, and every step behind it, had no effect.
+void Session::raise_failure(Program& program, const runtime::IndexFailure& failure,
+                            std::int64_t step) {
+  for (const auto& each : {&program.main, &program.with_captures, &program.accumulating,
+                           &program.accumulating_captures})
     if (*each)
-      if (const auto behind = (*each)->latest.lock()) {  // it is told the same, if it is asked
+      if (const auto behind = (*each)->latest.lock()) {  // reading it reports the same error
         behind->snapshot();
         behind->told = true;
       }
@@ -107,25 +120,27 @@ void Session::raise_failure(Program& program, const runtime::IndexFailure& failu
   if (!variant) internal_error("a bad id of an unknown program: {}", failure.value);
   const ir::Graph& graph = variant->plan.graph;
   const ir::Node& node = graph[failure.node];
-  const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
+  const ir::CallSite& site = graph.sites[usize(node.site)];
   const std::string op = site.composite.empty() ? std::string(node.op->name) : site.composite;
-  const std::int64_t extent = id_extent(graph, failure.node);
-  const std::string range = extent > 0 ? fmt::format("ids are 0 to {}", extent - 1) : "there are none";
-  const std::string text = user_message(op, fmt::format("id {} is out of range: {}", failure.value, range), "", site.scope,
-                                        site.file, site.line);
+  const std::string text =
+      user_message(op, broken_rule(graph, failure), "", site.scope, site.file, site.line);
   const bool late = program.training && !device_->immediate();
   throw UserError(late ? fmt::format("step {}: {}", steps_, text) : text);
 }
 
-std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options) {
+std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, const Feed& feed,
+                                       const RunOptions& options) {
   std::lock_guard lock(*mutex_);
   raise_pending();
   check_feed(*program, feed);
-  const double rate = lr_.at(next_update());
+  const double rate = next_rate();
   if (!(rate >= 0 && rate <= std::numeric_limits<float>::max()))
-    user_error("step: the learning rate of update {} is {}\n  hint: rates are finite and not negative", next_update(), rate);
+    user_error(
+        "step: the learning rate of update {} is {}\n  hint: rates are finite and not negative",
+        next_update(), rate);
   const bool accumulating = accumulate_ > 1 && (steps_ + 1) % accumulate_ != 0;
   Variant& variant = choose(*program, options.captures, accumulating);
+  drop_stale_sums();
   feed_inputs(*program, feed);
   feed_scalar(*program, ops::Builder::kSeedInput, bits_of(static_cast<std::int32_t>(seed_)));
   feed_scalar(*program, ops::Builder::kStepInput, bits_of(static_cast<std::int32_t>(steps_)));
@@ -137,14 +152,16 @@ std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, 
   return outcome;
 }
 
-std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options) {
+std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, const Feed& feed,
+                                      const RunOptions& options) {
   std::lock_guard lock(*mutex_);
   raise_pending();
   check_feed(*program, feed);
   Variant& variant = choose(*program, options.captures, false);
   feed_inputs(*program, feed);
   feed_scalar(*program, ops::Builder::kSeedInput, bits_of(static_cast<std::int32_t>(seed_)));
-  feed_scalar(*program, ops::Builder::kStepInput, bits_of(static_cast<std::int32_t>(program->runs)));
+  feed_scalar(*program, ops::Builder::kStepInput,
+              bits_of(static_cast<std::int32_t>(program->runs)));
   submit(*program, variant);
   auto outcome = expect_outcome(program, variant, options.captures);
   if (device_->immediate()) outcome->settle();
@@ -165,11 +182,13 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
     } profiling(*device_);
     const auto outcome = program->training ? step(program, {}, {}) : run(program, {}, {});
     const auto times = device_->take_times(*outcome->variant->loaded);
-    if (outcome->variant != program->main.get()) continue;  // one that only accumulates is not of the plan
+    if (outcome->variant != program->main.get())
+      continue;  // a step that only accumulates is not part of the plan
     ++i;
     if (best.empty())
       for (const auto& time : times) best.push_back({time.kernel, time.name, time.microseconds});
-    for (std::size_t j = 0; j < times.size(); ++j) best[j].microseconds = std::min(best[j].microseconds, times[j].microseconds);
+    for (std::size_t j = 0; j < times.size(); ++j)
+      best[j].microseconds = std::min(best[j].microseconds, times[j].microseconds);
   }
   return best;
 }
@@ -177,7 +196,8 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
 void Session::wait(Program& program) {
   std::lock_guard lock(*mutex_);
   device_->wait();
-  for (const auto& variant : {&program.main, &program.with_captures, &program.accumulating, &program.accumulating_captures})
+  for (const auto& variant : {&program.main, &program.with_captures, &program.accumulating,
+                              &program.accumulating_captures})
     if (*variant)
       if (const auto latest = (*variant)->latest.lock(); latest && !latest->told) latest->settle();
   if (const auto failure = failure_of(program)) raise_failure(program, *failure, -1);
@@ -195,10 +215,21 @@ void Session::raise_pending() {
 
 void Session::acknowledge(std::int64_t step) {
   std::lock_guard lock(*mutex_);
-  if (pending_.empty() || pending_step_ != step) return;  // an older one, seen before
+  if (pending_.empty() || pending_step_ != step) return;  // older, already reported
   pending_.clear();
   write_counter(optim::kFailedState, 0);
   write_counter(optim::kStepsState, steps_);
+}
+
+// A failed step leaves the sums of its round unchanged. If it was the last of the round, the sums
+// are dropped when the next round starts.
+void Session::drop_stale_sums() {
+  if (!stale_sums_ || steps_ % accumulate_ != 0) return;
+  stale_sums_ = false;
+  const auto* entry = state_layout_.find(optim::kSumsState);
+  if (!entry) return;
+  const std::vector<float> zeros(usize(entry->type.shape.count()));
+  device_->upload(*state_buffer_, entry->offset, std::as_bytes(std::span(zeros)));
 }
 
 void Session::write_counter(const char* name, std::int64_t value) {
@@ -217,32 +248,40 @@ std::optional<std::int64_t> Session::read_counter(const char* name) const {
 
 namespace {
 
-std::string short_failure(std::int64_t step) { return fmt::format("step {}: the loss or a gradient is not finite", step); }
+std::string short_failure(std::int64_t step) {
+  return fmt::format("step {}: the loss, a gradient or the update is not finite", step);
+}
 
 }  // namespace
 
-// Where results are read late: what the device knows of the steps so far, whether somebody has read them or not.
+// On asynchronous devices: reads the device's counters for the steps so far, whether or not their
+// results have been read.
 void Session::notice() {
   if (device_->immediate()) return;
   if (const auto made = read_counter(optim::kStepsState)) steps_ = std::min(steps_, *made);
-  const auto behind = non_finite_ == NonFinite::fail && pending_.empty() ? read_counter(optim::kFailedState) : std::nullopt;
+  const auto behind = non_finite_ == NonFinite::fail && pending_.empty()
+                          ? read_counter(optim::kFailedState)
+                          : std::nullopt;
   if (!behind || *behind == 0) return;
   pending_step_ = steps_ - *behind;
   steps_ = pending_step_ + 1;
+  stale_sums_ = true;
   pending_ = short_failure(pending_step_);
 }
 
-// Step `step` was not finite. Its inputs and parameters are still there if no other came after it.
+// Records that step `step` was not finite. Its inputs and parameters still exist if it was the
+// last.
 std::string Session::note_failure(Program& program, std::int64_t step) {
   if (non_finite_ != NonFinite::fail || !pending_.empty()) return pending_;
   const bool later = step + 1 != steps_;
-  steps_ = std::min(steps_, step + 1);  // those behind it changed nothing
+  steps_ = std::min(steps_, step + 1);  // the steps behind it changed nothing
+  stale_sums_ = true;
   pending_step_ = step;
   pending_ = short_failure(step);
   if (later) return pending_;
   try {
     pending_ = fmt::format("step {}: {}", step, diagnose(program));
-  } catch (const DeviceError&) {  // no memory to keep every value: the short text has to do
+  } catch (const DeviceError&) {  // no memory to keep every value: use the short text
   }
   return pending_;
 }

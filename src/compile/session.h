@@ -1,7 +1,8 @@
-// Session: the parameters of a model on a device, and everything that programs over them share.
-// Program: one traced function, taken down the line from trace to run.
+// Session: the parameters of a model on a device, and everything that its programs share. Program:
+// one traced function with all its stages, from trace to run.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,19 +15,20 @@
 #include "optim/update.h"
 #include "runtime/device.h"
 #include "schedule/plan.h"
+#include "support/integers.h"
 #include "tensorgrad/compile.h"
 #include "trace/trace.h"
 
 namespace tensorgrad::detail {
 
-// A graph compiled and loaded, with memory of its own for results and temporaries.
+// A compiled and loaded graph with its own memory for results and temporaries.
 struct Variant {
   schedule::Plan plan;
   std::vector<ir::Kernel> kernels;
   std::unique_ptr<runtime::Loaded> loaded;
   std::unique_ptr<runtime::Buffer> outputs;
   std::array<std::unique_ptr<runtime::Buffer>, ir::kArenas> arenas;
-  std::weak_ptr<Outcome> latest;  // of the run that wrote `outputs`
+  std::weak_ptr<Outcome> latest;  // outcome of the run that wrote `outputs`
 };
 
 struct ParamRecord {
@@ -34,41 +36,57 @@ struct ParamRecord {
   Shape shape;
   Init init;
   bool decay = false, frozen = false;
+  bool has_values = false;  // false: initial values are drawn at the first use
 };
 
 class Program {
  public:
-  // The stages of the line that this program has, in order.
+  // The graph after each stage, in order.
   struct Stages {
     ir::Graph trace, differentiate, update, simplify;
-    ir::Graph accumulate;  // of a step that only accumulates
-    ir::Graph recognised;  // of a forward program: the trace with ops in place of what is written out
+    ir::Graph accumulate;  // for a step that only accumulates
+    ir::Graph candidate;   // the parameters that an update would make; explains failures
+    ir::Graph
+        recognised;  // of a forward program: the trace with recognised patterns replaced by ops
   };
+
+  // The outputs or the captures of the traced function.
+  std::vector<TensorInfo> results(ir::Result::Kind kind) const;
 
   bool training = false;
   std::vector<InputSpec> specs;
   std::vector<std::string> without;  // passes left out
+  CompileCallback progress;
   Stages stages;
   schedule::Layout inputs;
   std::unique_ptr<runtime::Buffer> input_buffer;
-  std::int64_t input_capacity = 0;  // elements of it
+  std::int64_t input_capacity = 0;  // in elements
   std::unique_ptr<Variant> main, with_captures, accumulating, accumulating_captures;
-  // The same by number, which tells whose node a bad id met; `diagnosing` is made when it is needed.
-  enum class Kind : std::uint8_t { main, with_captures, accumulating, accumulating_captures, diagnosing };
+  // Numbers the variants. A reported bad id carries this number, which tells whose graph its node
+  // is in. `diagnosing` is compiled on demand.
+  enum class Kind : std::uint8_t {
+    main,
+    with_captures,
+    accumulating,
+    accumulating_captures,
+    diagnosing
+  };
   Variant* variant(Kind kind) const {
-    Variant* const all[] = {main.get(), with_captures.get(), accumulating.get(), accumulating_captures.get(), nullptr};
-    return all[static_cast<std::size_t>(kind)];
+    Variant* const all[] = {main.get(), with_captures.get(), accumulating.get(),
+                            accumulating_captures.get(), nullptr};
+    return all[usize(kind)];
   }
-  std::unique_ptr<runtime::Buffer> faults;  // bad ids; while there is one, no variant changes parameters or state
+  std::unique_ptr<runtime::Buffer>
+      faults;  // bad ids; while it holds one, no variant changes parameters or state
   double compile_ms = 0;
   std::int64_t runs = 0;
-  std::map<std::string, std::int32_t> scalars;  // as they were uploaded last
+  std::map<std::string, std::int32_t> scalars;  // values uploaded last
 
   struct Held {
     std::vector<std::byte> bytes;
     bool current = false;  // the input buffer holds them
   };
-  std::map<std::string, Held> held;  // inputs set to stay
+  std::map<std::string, Held> held;  // inputs fixed by set_input()
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -76,23 +94,27 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(const FoundParams& params, const std::string& device, int threads, std::uint32_t seed);
 
   std::shared_ptr<Program> build_training(const TrainingOptions& options, const Trace& trace);
-  std::shared_ptr<Program> build_forward(const std::vector<InputSpec>& inputs, bool training,
-                                         const std::vector<std::string>& without, const Trace& trace);
+  std::shared_ptr<Program> build_forward(const AttachOptions& options, const Trace& trace);
 
-  std::shared_ptr<Outcome> step(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options);
-  std::shared_ptr<Outcome> run(const std::shared_ptr<Program>& program, const Feed& feed, const RunOptions& options);
+  std::shared_ptr<Outcome> step(const std::shared_ptr<Program>& program, const Feed& feed,
+                                const RunOptions& options);
+  std::shared_ptr<Outcome> run(const std::shared_ptr<Program>& program, const Feed& feed,
+                               const RunOptions& options);
   std::vector<DispatchTime> profile(const std::shared_ptr<Program>& program, int steps);
-  // Until all steps are done; raises what went wrong.
+  // Blocks until all steps are done; throws their errors.
   void wait(Program& program);
   void set_input(Program& program, const std::string& name, const FeedValue& value);
 
   std::vector<ParamInfo> parameters() const;
-  NamedArrays download(ir::Space space) const;
+  NamedArrays download(ir::Space space);
   void upload(const NamedArrays& values, Upload mode);
   NamedArrays optimizer_state();
   void upload_optimizer_state(const NamedArrays& state);
-  std::string fingerprint() const;
+  // Writes both, or neither if one of them is refused. Downloads nothing.
+  void restore(const NamedArrays& parameters, const NamedArrays& state);
+  std::string fingerprint();
   void reset(Program& program, std::optional<std::uint32_t> seed);
+  void reset_optimizer(Program& program);
   void set_lr(Schedule lr);
   double next_lr() const;
   std::int64_t steps() const;
@@ -101,7 +123,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::string show(const Program& program, std::string_view stage) const;
   const runtime::Device& device() const { return *device_; }
 
-  // Raises the error of an earlier step, once.
+  // Throws the error of an earlier step, once.
   void raise_pending();
   void acknowledge(std::int64_t step);
 
@@ -110,46 +132,67 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
                                    const std::vector<std::string>& without, Program::Kind kind);
   Variant& choose(Program& program, bool captures, bool accumulating);
-  // Memory of the device. When there is none, the error names what `tenants` lists; `plan` is null before there is one.
-  std::unique_ptr<runtime::Buffer> allocate(ir::Space space, std::int64_t elements, const schedule::Plan* plan,
-                                            const std::function<std::vector<Tenant>()>& tenants) const;
+  // Allocates device memory. If that fails, the error lists `tenants`; `plan` is null before there
+  // is one.
+  std::unique_ptr<runtime::Buffer> allocate(
+      ir::Space space, std::int64_t elements, const schedule::Plan* plan,
+      const std::function<std::vector<Tenant>()>& tenants) const;
   void lay_out_parameters();
+  // Draws the initial values of parameters that were not uploaded. A model whose weights come from
+  // a file never pays for them.
   void initialise();
   bool is_flat(const schedule::Layout::Entry& entry) const;
+  // Throw a UserError for what upload() and upload_optimizer_state() refuse, before anything is
+  // written.
+  void check_parameters(const NamedArrays& values, Upload mode) const;
+  void check_optimizer_state(const NamedArrays& state) const;
+  void write_parameters(const NamedArrays& values);
+  void write_optimizer_state(const NamedArrays& state);
+  // The entries of optimizer_state() by name, without the start of the schedule.
+  std::map<std::string, ir::Type> state_types() const;
   void allocate_inputs(Program& program) const;
   void grow_state(const Program& program);
   void check_feed(const Program& program, const Feed& feed) const;
   void feed_inputs(Program& program, const Feed& feed);
   void feed_scalar(Program& program, const char* name, float value);
   void submit(Program& program, Variant& variant);
-  std::shared_ptr<Outcome> expect_outcome(const std::shared_ptr<Program>& program, Variant& variant, bool captures);
+  std::shared_ptr<Outcome> expect_outcome(const std::shared_ptr<Program>& program, Variant& variant,
+                                          bool captures);
   void raise_failure(Program& program, const runtime::IndexFailure& failure, std::int64_t step);
   std::optional<runtime::IndexFailure> failure_of(const Program& program) const;
   std::string note_failure(Program& program, std::int64_t step);
   void notice();
+  void drop_stale_sums();
   void write_counter(const char* name, std::int64_t value);
   std::optional<std::int64_t> read_counter(const char* name) const;
   std::string diagnose(Program& program);
-  Array read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type) const;
+  std::string diagnose_update(Program& program);
+  // `what` names the array in the error if the host lacks memory.
+  Array read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type,
+                   std::string_view what) const;
   runtime::Spaces spaces(Program& program, Variant& variant) const;
   std::int64_t next_update() const { return steps_ / accumulate_ + 1; }
+  double next_rate() const { return lr_.at(std::max<std::int64_t>(1, next_update() - lr_start_)); }
 
   std::uint64_t id_;
   std::shared_ptr<runtime::Device> device_;
   std::vector<ParamRecord> params_;
   std::map<std::string, std::string> aliases_;  // name of a tied field -> name of the parameter
   schedule::Layout param_layout_, state_layout_;
-  std::int64_t flat_elements_ = 0;  // of the parameters in training, which come first
+  std::int64_t flat_elements_ = 0;  // of the trained parameters, which come first
   std::unique_ptr<runtime::Buffer> param_buffer_, gradient_buffer_, state_buffer_;
   std::int64_t state_capacity_ = 0;
   std::uint32_t seed_ = 0;
   std::int64_t steps_ = 0;
   int accumulate_ = 1;
+  bool stale_sums_ = false;  // a failed round or an upload may have left sums of gradients
+  bool updates_ = true;      // false: NoOptimizer
   Schedule lr_ = 0.0;
+  std::int64_t lr_start_ = 0;  // updates made before lr_ was set
   NonFinite non_finite_ = NonFinite::ignore;
-  std::string pending_;  // error that nobody has seen yet
+  std::string pending_;  // error not yet reported to the user
   std::int64_t pending_step_ = -1;
-  // Everything above, and outcomes, which keep it when the session is gone.
+  // Guards everything above, and outcomes, which keep it alive when the session is gone.
   std::shared_ptr<std::recursive_mutex> mutex_ = std::make_shared<std::recursive_mutex>();
 };
 

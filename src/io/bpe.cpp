@@ -1,9 +1,11 @@
-// Merging the bytes of words as GPT-2 does: of all pairs of neighbours, the strongest is merged
-// wherever it occurs, from left to right; then again, until no pair is left that has a merge.
+// Merges the bytes of words as GPT-2 does. Of all neighbouring pairs, merges the one with the
+// highest priority everywhere, from left to right; repeats until no pair has a merge.
 #include "io/bpe.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "support/integers.h"
 
 namespace tensorgrad::io {
 
@@ -20,8 +22,8 @@ void add_special(BpeModel& model, const std::vector<std::string>& texts) {
   }
 }
 
-// A word while it is merged: a linked list of tokens, and a heap of the pairs that may be merged. A
-// word of n bytes takes n log n steps. One object serves all words of a text.
+// A word during merging: a linked list of tokens, and a heap of candidate pairs. A word of n bytes
+// takes n log n steps. One object is reused for all words of a text.
 class Bpe::Word {
  public:
   explicit Word(const Bpe& bpe) : bpe_(bpe) {}
@@ -36,13 +38,13 @@ class Bpe::Word {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   struct Symbol {
-    std::int32_t id;  // -1: merged into the one before it
+    std::int32_t id;  // -1: merged into the symbol before it
     std::size_t before, next;
   };
   struct Candidate {
     std::int32_t rank;
-    std::size_t at;  // the left one of the pair
-    // For a heap with the strongest on top, of these the leftmost.
+    std::size_t at;  // left symbol of the pair
+    // Heap order: highest priority on top, then leftmost.
     bool operator<(const Candidate& other) const {
       return rank != other.rank ? rank > other.rank : at > other.at;
     }
@@ -57,10 +59,11 @@ class Bpe::Word {
     for (std::size_t i = 0; i + 1 < word.size(); ++i) consider(i);
   }
 
-  // Pairs that a merge makes wait until all pairs of its rank are merged: theirs may be stronger.
+  // New pairs wait until all pairs of this rank are merged, because they may have a higher
+  // priority.
   void merge_strongest() {
     const std::int32_t rank = candidates_.front().rank;
-    const Merge& merge = bpe_.model_.merges[static_cast<std::size_t>(rank)];
+    const Merge& merge = bpe_.model_.merges[usize(rank)];
     merged_.clear();
     while (!candidates_.empty() && candidates_.front().rank == rank) {
       const std::size_t at = candidates_.front().at;
@@ -68,7 +71,7 @@ class Bpe::Word {
       candidates_.pop_back();
       Symbol& left = symbols_[at];
       if (left.id != merge.left || left.next == kNone || symbols_[left.next].id != merge.right)
-        continue;  // one of the two is part of something else by now
+        continue;  // one of the two has been merged with another symbol
       Symbol& right = symbols_[left.next];
       left.id = merge.result;
       left.next = right.next;
@@ -107,7 +110,7 @@ Bpe::Bpe(BpeModel model) : model_(std::move(model)) {
                    static_cast<std::int32_t>(rank));
   for (int byte = 0; byte < 256; ++byte) {
     const char one = static_cast<char>(byte);
-    byte_ids_[static_cast<std::size_t>(byte)] = ids_.at(std::string_view(&one, 1));
+    byte_ids_[usize(byte)] = ids_.at(std::string_view(&one, 1));
   }
   std::vector<std::string> texts;
   for (const std::int32_t id : model_.special) texts.emplace_back(token(id));
@@ -116,7 +119,7 @@ Bpe::Bpe(BpeModel model) : model_(std::move(model)) {
 
 std::size_t Bpe::encode_some(std::string_view text, bool last,
                              std::vector<std::int32_t>& ids) const {
-  // Words seen before, and where their ids stand. Texts repeat themselves: 20 MB of sources and
+  // Cache of words seen before and the place of their ids. Texts repeat words: 20 MB of sources and
   // documents take 0.8 s instead of 2.1 s.
   struct Range {
     std::size_t begin, size;
@@ -128,7 +131,7 @@ std::size_t Bpe::encode_some(std::string_view text, bool last,
   Splitter parts(text, last, special_);
   while (const auto part = parts.next()) {
     if (part->special >= 0) {
-      ids.push_back(model_.special[static_cast<std::size_t>(part->special)]);
+      ids.push_back(model_.special[usize(part->special)]);
       continue;
     }
     if (part->text.size() == 1) {

@@ -1,4 +1,4 @@
-// Byte-level byte pairs: the model as plain data, the tokenizer that is made of it, and its files.
+// Byte-level byte-pair encoding (BPE): the model as plain data, its tokenizer, and its files.
 #pragma once
 
 #include <array>
@@ -11,24 +11,25 @@
 
 #include "io/bpe_split.h"
 #include "io/tokenizer_kind.h"
+#include "support/integers.h"
 
 namespace tensorgrad::io {
 
-// Two neighbours and the token they become, which is their bytes.
+// Two neighbouring tokens and the token they become. Its bytes are theirs, concatenated.
 struct Merge {
   std::int32_t left, right, result;
 };
 
 struct BpeModel {
-  std::vector<std::string> tokens;    // bytes by id: none empty, no two equal, all single bytes
-  std::vector<Merge> merges;          // the strongest first; no pair twice
+  std::vector<std::string> tokens;    // by id: not empty, distinct; all single bytes exist
+  std::vector<Merge> merges;          // by priority; no pair occurs twice
   std::vector<std::int32_t> special;  // ids
 };
 
-// Makes these tokens special; those that the model lacks get the next ids.
+// Makes these tokens special. Tokens that the model lacks get the next ids.
 void add_special(BpeModel& model, const std::vector<std::string>& texts);
 
-// Key of a hash table.
+// Packs a pair into a key for a hash table.
 constexpr std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
 }
@@ -46,9 +47,7 @@ class Bpe final : public Tokenizer::Kind {
   }
   std::size_t encode_some(std::string_view text, bool last,
                           std::vector<std::int32_t>& ids) const override;
-  std::string_view token(std::int32_t id) const override {
-    return model_.tokens[static_cast<std::size_t>(id)];
-  }
+  std::string_view token(std::int32_t id) const override { return model_.tokens[usize(id)]; }
   std::int32_t find(std::string_view token) const override;
   void describe(nlohmann::ordered_json& json) const override;
 
@@ -56,8 +55,8 @@ class Bpe final : public Tokenizer::Kind {
   class Word;
 
   BpeModel model_;
-  std::unordered_map<std::string_view, std::int32_t> ids_;  // of model_.tokens
-  std::unordered_map<std::uint64_t, std::int32_t> ranks_;   // of pairs, in model_.merges
+  std::unordered_map<std::string_view, std::int32_t> ids_;  // by bytes
+  std::unordered_map<std::uint64_t, std::int32_t> ranks_;   // by pair_key(): index in model_.merges
   std::array<std::int32_t, 256> byte_ids_;
   SpecialTokens special_;  // in the order of model_.special
 };

@@ -1,8 +1,8 @@
-// Byte pairs as text: vocab.json and merges.txt as other programs have them, and our own JSON. All
+// Byte pairs as text: vocab.json and merges.txt as other programs write them, and our own JSON. All
 // of them write bytes as printable characters (byte_characters.h).
 //
-// A token of vocab.json with a character that stands for no byte, a space say, can only be a
-// special token, written as it is.
+// A token of vocab.json with a character that encodes no byte, such as a space, can only be a
+// special token. It is written literally.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +13,7 @@
 #include "io/strict_reader.h"
 #include "io/unicode.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -31,7 +32,7 @@ void check_size(std::string_view text) {
              first_without_byte(token), hint);
 }
 
-// The tokens of a model by their bytes; what both ways of reading check.
+// The tokens of a model by their bytes, with the checks that both readers share.
 class Vocabulary {
  public:
   Vocabulary(const Vocabulary&) = delete;
@@ -57,7 +58,7 @@ class Vocabulary {
     return found == ids_.end() ? -1 : found->second;
   }
 
-  // "left right", both as printable characters.
+  // Parses "left right", both as printable characters.
   Merge merge_of(std::string_view line) const {
     const std::size_t space = line.find(' ');
     if (space == line.npos || space == 0 || space + 1 == line.size() ||
@@ -84,10 +85,10 @@ class Vocabulary {
   }
 
   std::vector<std::string> tokens_;
-  std::unordered_map<std::string_view, std::int32_t> ids_;  // of tokens_
+  std::unordered_map<std::string_view, std::int32_t> ids_;  // by bytes
 };
 
-// Reads merges one after the other; errors name the `unit` ("line") and its number.
+// Reads merges in order. Errors name the `unit` ("line") and its number.
 class MergeReader {
  public:
   MergeReader(const Vocabulary& vocabulary, const char* unit, std::size_t first)
@@ -161,23 +162,22 @@ std::vector<Merge> parse_merges(std::string_view text, const Vocabulary& vocabul
   return std::move(reader).take();
 }
 
-// Which special tokens vocab.json has as they are: those that cannot be mistaken there, and that
-// nothing else needs.
+// Selects the special tokens that vocab.json holds literally: those that cannot be read as
+// printable bytes, and that no merge uses.
 std::vector<bool> written_as_they_are(const BpeModel& model) {
   std::vector<bool> chosen(model.tokens.size());
   for (const std::int32_t id : model.special) {
-    const std::string& token = model.tokens[static_cast<std::size_t>(id)];
-    chosen[static_cast<std::size_t>(id)] = token.size() > 1 && is_utf8(token) && !bytes_of(token);
+    const std::string& token = model.tokens[usize(id)];
+    chosen[usize(id)] = token.size() > 1 && is_utf8(token) && !bytes_of(token);
   }
   for (const Merge& merge : model.merges)
-    for (const std::int32_t id : {merge.left, merge.right, merge.result})
-      chosen[static_cast<std::size_t>(id)] = false;
+    for (const std::int32_t id : {merge.left, merge.right, merge.result}) chosen[usize(id)] = false;
   return chosen;
 }
 
 std::string merge_line(const BpeModel& model, const Merge& merge) {
-  return printable(model.tokens[static_cast<std::size_t>(merge.left)]) + " " +
-         printable(model.tokens[static_cast<std::size_t>(merge.right)]);
+  return printable(model.tokens[usize(merge.left)]) + " " +
+         printable(model.tokens[usize(merge.right)]);
 }
 
 // ---- our own JSON

@@ -8,11 +8,12 @@
 #include "io/strict_reader.h"
 #include "io/unicode.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::io {
 namespace {
 
-// What stands at a place of a text: a character of some kind, its end, or nothing known yet.
+// What is at a position of a text: a character of some kind, the end, or nothing known yet.
 struct Seen {
   enum What { character, end, unknown } what = character;
   CharacterKind kind = kOther;
@@ -32,7 +33,8 @@ class Reader {
     return {Seen::character, character.valid ? kind_of(character.code) : kOther, character.bytes};
   }
 
-  // Where the run of this kind ends that `from` is in, and what stands there.
+  // Returns the end of the run of this kind that begins at `from`; `behind` is what follows the
+  // run.
   std::size_t run_end(std::size_t from, CharacterKind kind, Seen& behind) const {
     for (behind = at(from); behind.is(kind); behind = at(from)) from += behind.bytes;
     return from;
@@ -45,8 +47,8 @@ class Reader {
 
 constexpr std::string_view kEndings[] = {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"};
 
-// The run of white space that begins the text, without its last character when a word follows: that
-// one begins the word, or stands alone.
+// Length of the white space at the beginning of the text. If a word follows, the last space is left
+// out: it begins the word, or is a part of its own.
 std::size_t space_length(const Reader& reader) {
   std::size_t end = 0, last_begin = 0;
   Seen seen = reader.at(0);
@@ -71,8 +73,7 @@ SpecialTokens::SpecialTokens(std::vector<std::string> texts) : texts_(std::move(
   }
   for (std::vector<std::int32_t>& tokens : by_first_byte_)
     std::stable_sort(tokens.begin(), tokens.end(), [this](std::int32_t a, std::int32_t b) {
-      return texts_[static_cast<std::size_t>(a)].size() >
-             texts_[static_cast<std::size_t>(b)].size();
+      return texts_[usize(a)].size() > texts_[usize(b)].size();
     });
 }
 
@@ -80,7 +81,7 @@ SpecialTokens::Place SpecialTokens::find(std::string_view text, std::size_t from
   if (texts_.empty()) return {text.size(), -1};
   for (std::size_t at = from; at < text.size(); ++at) {
     for (const std::int32_t index : by_first_byte_[static_cast<unsigned char>(text[at])]) {
-      const std::string_view token = texts_[static_cast<std::size_t>(index)];
+      const std::string_view token = texts_[usize(index)];
       const std::string_view there = text.substr(at, token.size());
       if (there == token) return {at, index};
       if (!last && there.size() < token.size() && token.substr(0, there.size()) == there)
@@ -118,7 +119,7 @@ std::optional<Splitter::Part> Splitter::next() {
     length = word_length(text_.substr(at_, stop_.at - at_), last_ || stop_.index >= 0);
   } else if (stop_.index >= 0) {
     index = stop_.index;
-    length = special_.texts()[static_cast<std::size_t>(index)].size();
+    length = special_.texts()[usize(index)].size();
     stop_ = special_.find(text_, at_ + length, last_);
   }
   if (length == 0) return std::nullopt;

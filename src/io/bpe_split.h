@@ -1,7 +1,7 @@
-// How GPT-2 cuts a text before byte pairs are merged: special tokens first, then words by
+// GPT-2's pre-tokenizer: cuts a text at special tokens first, then into words by
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// A byte that is not UTF-8 counts as neither letter, number nor space. A text may come in pieces;
-// then only what no continuation can change is cut off.
+// A byte that is not UTF-8 counts as neither letter, number nor space. A text may arrive in pieces;
+// then only parts that no continuation can change are cut off.
 #pragma once
 
 #include <array>
@@ -17,18 +17,18 @@ namespace tensorgrad::io {
 class SpecialTokens {
  public:
   SpecialTokens() = default;
-  // Raises a UserError when one is empty or given twice.
+  // Throws a UserError if a text is empty or given twice.
   explicit SpecialTokens(std::vector<std::string> texts);
 
   const std::vector<std::string>& texts() const { return texts_; }
 
   struct Place {
     std::size_t at;
-    std::int32_t index;  // of texts(); -1: none
+    std::int32_t index;  // in texts(); -1: none
   };
-  // The first special token from `from` on, the longest of those that begin there. Without `last`,
-  // the place may also be one where the text ends too early to know; its index is -1. The end of
-  // the text when there is none.
+  // Finds the first special token at or after `from`; of several that begin there, the longest. If
+  // there is none, `at` is the end of the text and `index` is -1. Without `last`, `at` may also be
+  // the place where the text may end inside a special token; `index` is -1 then, too.
   Place find(std::string_view text, std::size_t from, bool last) const;
 
  private:
@@ -36,21 +36,21 @@ class SpecialTokens {
   std::array<std::vector<std::int32_t>, 256> by_first_byte_;  // the longest first
 };
 
-// How long the word is that begins a text that is not empty; 0: it depends on what follows.
+// Length of the word at the beginning of a non-empty text; 0: it depends on the text that follows.
 std::size_t word_length(std::string_view text, bool last);
 
-// Walks over words and special tokens.
+// Iterates over words and special tokens.
 class Splitter {
  public:
   Splitter(std::string_view text, bool last, const SpecialTokens& special);
 
   struct Part {
     std::string_view text;
-    std::int32_t special;  // its index; -1: a word
+    std::int32_t special;  // index of the special token; -1: a word
   };
-  // None: the rest, if there is any, depends on what follows.
+  // Returns nothing if the rest is empty or depends on the text that follows.
   std::optional<Part> next();
-  // How many bytes the parts so far have.
+  // Total bytes of the parts so far.
   std::size_t consumed() const { return at_; }
 
  private:
@@ -58,7 +58,7 @@ class Splitter {
   bool last_;
   const SpecialTokens& special_;
   std::size_t at_ = 0;
-  SpecialTokens::Place stop_;  // where the words end
+  SpecialTokens::Place stop_;  // the next special token, where the words end
 };
 
 }  // namespace tensorgrad::io

@@ -1,6 +1,6 @@
-// Learning byte pairs: count the words of the text, then merge the pair of neighbours that occurs
-// most often, again and again. The memory grows with the number of different words; a merge touches
-// only the words that have its pair.
+// Learns byte pairs: counts the words of the text, then repeatedly merges the most frequent pair of
+// neighbours. Memory grows with the number of distinct words. A merge touches only the words that
+// contain its pair.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -9,6 +9,7 @@
 #include "io/bpe_split.h"
 #include "io/named.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad {
 namespace {
@@ -29,8 +30,8 @@ struct Word {
   std::int64_t count;
 };
 
-// A pair of neighbours: how often it occurs, and in which words. Words that it has left stay
-// listed.
+// A pair of neighbours: its count, and the words that contain it. Words that no longer contain it
+// stay listed.
 struct Pair {
   std::int64_t count = 0;
   std::vector<std::uint32_t> words;
@@ -72,11 +73,9 @@ class Learner {
   static std::int32_t right_of(std::uint64_t key) {
     return static_cast<std::int32_t>(key & 0xffffffff);
   }
-  const std::string& bytes(std::int32_t id) const {
-    return model_.tokens[static_cast<std::size_t>(id)];
-  }
+  const std::string& bytes(std::int32_t id) const { return model_.tokens[usize(id)]; }
 
-  // For a heap with the pair on top that is to be merged next.
+  // Heap order: the pair to merge next is on top.
   bool later(const Candidate& a, const Candidate& b) const {
     if (a.count != b.count) return a.count < b.count;
     if (left_of(a.key) != left_of(b.key)) return bytes(left_of(a.key)) > bytes(left_of(b.key));
@@ -89,8 +88,8 @@ class Learner {
                    [this](const Candidate& a, const Candidate& b) { return later(a, b); });
   }
 
-  // Counts in the queue may be old: a pair that became rarer goes back with its new count; one that
-  // became more frequent is in there again.
+  // Counts in the queue may be stale. A pair that became rarer is queued again with its new count;
+  // a pair that became more frequent has a second entry.
   bool next_pair(std::uint64_t& key) {
     while (!queue_.empty()) {
       const Candidate top = queue_.front();
@@ -117,7 +116,7 @@ class Learner {
   void merge(std::uint64_t key) {
     const std::int32_t left = left_of(key), right = right_of(key);
     const std::string both = bytes(left) + bytes(right);
-    // Another pair may have made the same token.
+    // Another pair may have produced the same token.
     const auto [known, is_new] =
         ids_.emplace(both, static_cast<std::int32_t>(model_.tokens.size()));
     const std::int32_t result = known->second;
@@ -133,7 +132,8 @@ class Learner {
     for (const std::uint64_t pair : grown_) queue(pair, pairs_[pair].count);
   }
 
-  // Each single merge takes three pairs away and makes two, whose neighbours are as it finds them.
+  // Each merge removes up to three pairs and adds up to two. Neighbours to the left are already
+  // merged.
   void merge_in(std::uint32_t index, std::int32_t left, std::int32_t right, std::int32_t result) {
     Word& word = words_[index];
     std::vector<std::int32_t>& tokens = word.tokens;
@@ -167,7 +167,7 @@ class Learner {
   std::vector<Word> words_;
   std::unordered_map<std::uint64_t, Pair> pairs_;
   std::vector<Candidate> queue_;
-  std::vector<std::uint64_t> grown_;  // pairs that the merge at work made
+  std::vector<std::uint64_t> grown_;  // pairs that the current merge created
 };
 
 }  // namespace
@@ -175,10 +175,10 @@ class Learner {
 struct Tokenizer::Training::Counts {
   io::SpecialTokens special;
   WordCounts words;
-  std::string rest;            // what depends on the text to come
-  std::size_t look_again = 0;  // how long the rest must be to be looked at
+  std::string rest;            // depends on the text to come
+  std::size_t look_again = 0;  // size at which the rest is examined again
 
-  // Counts what is certain of `text`; returns how many bytes that is.
+  // Counts the words of `text` that are certain; returns their bytes.
   std::size_t count(std::string_view text, bool last) {
     io::Splitter parts(text, last, special);
     while (const auto part = parts.next()) {
@@ -207,7 +207,7 @@ void Tokenizer::Training::add(std::string_view piece) {
   rest += piece;
   if (rest.size() < counts_->look_again) return;
   rest.erase(0, counts_->count(rest, false));
-  // A word of many pieces is looked at when it has doubled, not with each of them.
+  // A word that spans many pieces is examined each time its size doubles, not at every piece.
   counts_->look_again = 2 * rest.size();
 }
 
@@ -220,7 +220,7 @@ Tokenizer Tokenizer::Training::finish(std::int64_t vocab) {
   counts_->count(std::exchange(counts_->rest, {}), true);
   const auto multi_byte = [](const std::string& text) { return text.size() > 1; };
   const auto added = std::count_if(special.begin(), special.end(), multi_byte);
-  BpeModel model = Learner(counts_->words).learn(static_cast<std::size_t>(vocab - added));
+  BpeModel model = Learner(counts_->words).learn(usize(vocab - added));
   io::add_special(model, special);
   return Tokenizer(std::make_shared<io::Bpe>(std::move(model)));
 }

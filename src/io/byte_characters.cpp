@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "io/unicode.h"
+#include "support/integers.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -25,7 +26,7 @@ Tables make_tables() {
     const bool itself = (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) ||
                         (byte >= 0xae && byte <= 0xff);
     const char32_t code = itself ? static_cast<char32_t>(byte) : next++;
-    tables.character[static_cast<std::size_t>(byte)] = code;
+    tables.character[usize(byte)] = code;
     tables.byte[code] = static_cast<std::int16_t>(byte);
   }
   return tables;

@@ -1,5 +1,5 @@
-// How files of byte-level BPE write bytes: each as one printable character. Printable bytes of
-// Latin-1 stand for themselves, the others are U+0100, U+0101, ... in their order.
+// How files of byte-level BPE write bytes: one printable character per byte. Printable bytes of
+// Latin-1 map to themselves, the others to U+0100, U+0101, ... in order.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,13 @@
 
 namespace tensorgrad::io {
 
-// The characters for some bytes, in UTF-8.
+// Encodes bytes as printable characters, in UTF-8.
 std::string printable(std::string_view bytes);
 
-// The bytes that some characters stand for; none when one of them stands for no byte.
+// Decodes printable characters to bytes; nothing if a character encodes no byte.
 std::optional<std::string> bytes_of(std::string_view printable);
 
-// "U+0020": the first character of a text that stands for no byte; "0xff" where it is not UTF-8.
+// "U+0020": the first character of a text that encodes no byte; "0xff" if it is not UTF-8.
 std::string first_without_byte(std::string_view printable);
 
 }  // namespace tensorgrad::io

@@ -1,4 +1,4 @@
-// Tokens that are characters: those of a text, and one, id 0, for all others.
+// Tokens that are characters: those of a text, and id 0 for all others.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "io/tokenizer_kind.h"
 #include "io/unicode.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -15,7 +16,7 @@ constexpr char32_t kUnknown = 0xfffd;
 
 class Characters final : public Tokenizer::Kind {
  public:
-  // In order, without kUnknown.
+  // `codes`: ascending, without kUnknown.
   explicit Characters(std::vector<char32_t> codes) : codes_(std::move(codes)) {
     tokens_.resize(codes_.size() + 1);
     append_utf8(tokens_[0], kUnknown);
@@ -37,9 +38,7 @@ class Characters final : public Tokenizer::Kind {
     return at;
   }
 
-  std::string_view token(std::int32_t id) const override {
-    return tokens_[static_cast<std::size_t>(id)];
-  }
+  std::string_view token(std::int32_t id) const override { return tokens_[usize(id)]; }
 
   std::int32_t find(std::string_view token) const override {
     if (token == tokens_[0]) return 0;
@@ -90,7 +89,7 @@ TokenizerKind characters_from_json(const nlohmann::json& json) {
   const std::string& text = all.get_ref<const std::string&>();
   std::vector<char32_t> codes;
   for (std::size_t at = 0; at < text.size();) {
-    const Character character = character_at(text, at);  // valid, because the JSON was
+    const Character character = character_at(text, at);  // valid, as the JSON parser checked
     if (character.code == kUnknown)
       user_error("characters must not hold U+FFFD, which stands for all others");
     if (!codes.empty() && character.code <= codes.back())

@@ -1,4 +1,4 @@
-// One checkpoint: what its metadata hold, and the digest by which a damaged one is told apart.
+// One checkpoint: its metadata, and the digest that detects damage.
 #include "tensorgrad/checkpoint.h"
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 #include "io/in_quotes.h"
 #include "io/named.h"
 #include "io/safetensors_layout.h"
+#include "io/safetensors_source.h"
 #include "support/file.h"
 #include "support/sha256.h"
 #include "tensorgrad/safetensors.h"
@@ -90,7 +91,8 @@ T number(const Metadata& metadata, const char* key) {
   return value;
 }
 
-// One altered byte does not hide that a file was a checkpoint: it hits the format or one of these.
+// Recognises a checkpoint even if one byte is altered: the byte cannot change both the format and
+// these keys.
 bool was_checkpoint(const Metadata& metadata) {
   const auto format = metadata.find("format");
   if (format != metadata.end() && format->second == kFormat) return true;
@@ -115,7 +117,7 @@ std::map<std::string, std::string> rest(const Metadata& metadata) {
   return more;
 }
 
-// Moves what belongs to the optimizer out of `tensors`.
+// Moves the entries of the optimizer out of `tensors`.
 NamedArrays take_optimizer(NamedArrays& tensors) {
   NamedArrays optimizer;
   for (auto entry = tensors.lower_bound(std::string(kOptimizer)); entry != tensors.end();) {
@@ -127,6 +129,106 @@ NamedArrays take_optimizer(NamedArrays& tensors) {
   return optimizer;
 }
 
+// ---- the digest
+
+// SHA-256 of a checkpoint whose bytes arrive in pieces. The digits of the digest are hashed as
+// zeros.
+class CheckpointSha {
+ public:
+  void add(std::string_view piece) {
+    take(piece, kDigestPlace, [](std::string_view bytes, std::uint64_t) { return bytes; });
+    take(piece, kDigestPlace + kDigestDigits, [](std::string_view bytes, std::uint64_t at) {
+      return kNoDigest.substr(at - kDigestPlace, bytes.size());
+    });
+    sha_.update(std::as_bytes(std::span(piece)));
+    at_ += piece.size();
+  }
+  std::string finish() { return sha_.finish(); }
+
+ private:
+  // Hashes the part of the piece before `end`, replaced by the result of `bytes_for`.
+  template <class F>
+  void take(std::string_view& piece, std::uint64_t end, F&& bytes_for) {
+    if (at_ >= end || piece.empty()) return;  // a piece may end before the digits begin
+    const auto part = piece.substr(0, end - at_);
+    sha_.update(std::as_bytes(std::span(std::string_view(bytes_for(part, at_)))));
+    at_ += part.size();
+    piece.remove_prefix(part.size());
+  }
+
+  Sha256 sha_;
+  std::uint64_t at_ = 0;
+};
+
+enum class Digest { none, right, wrong };  // none: the file does not begin like a checkpoint
+
+struct Digested {
+  TensorFile file;
+  Digest digest;
+};
+
+// Returns the digits of a source that begins like a checkpoint; empty otherwise.
+std::string digits_in(const ByteSource& source) {
+  std::string front(std::min<std::uint64_t>(source.size, kDigestPlace + kDigestDigits), '\0');
+  source.read(0, front);
+  const std::size_t place = digest_place(front);
+  return place == front.npos ? "" : front.substr(place, kDigestDigits);
+}
+
+std::string digest_of(const ByteSource& source) {
+  CheckpointSha sha;
+  std::string piece;
+  for (std::uint64_t at = 0; at < source.size; at += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(source.size - at, 1 << 18));
+    source.read(at, piece);
+    sha.add(piece);
+  }
+  return sha.finish();
+}
+
+// Reads tensors and computes the digest in one pass.
+Digested read_digested(const ByteSource& source, CheckpointPart part) {
+  const std::string digits = digits_in(source);
+  if (digits.empty()) return {read_tensors(source), Digest::none};
+  TensorReading how;
+  if (part == CheckpointPart::model)
+    how.wanted = [](const std::string& name) { return !name.starts_with(kOptimizer); };
+  CheckpointSha sha;
+  how.seen = [&](std::span<const char> bytes) { sha.add({bytes.data(), bytes.size()}); };
+  try {
+    TensorFile file = read_tensors(source, how);
+    return {std::move(file), sha.finish() == digits ? Digest::right : Digest::wrong};
+  } catch (const ReadError&) {
+    throw;
+  } catch (const UserError&) {
+    // Report damage rather than the rule that the damage broke.
+    if (digest_of(source) != digits) damaged();
+    throw;
+  }
+}
+
+// Reads everything but the arrays.
+Checkpoint without_arrays(const Metadata& metadata, Digest digest) {
+  if (digest == Digest::wrong) damaged();
+  if (digest == Digest::none && !was_checkpoint(metadata)) return {};
+  check_version(metadata);
+  if (digest == Digest::none) damaged();
+  return {.step = number<std::int64_t>(metadata, "step"),
+          .seed = number<std::uint32_t>(metadata, "seed"),
+          .position = number<std::int64_t>(metadata, "position"),
+          .tokenizer = text(metadata, "tokenizer"),
+          .config = text(metadata, "config"),
+          .more = rest(metadata)};
+}
+
+Checkpoint read_checkpoint(const ByteSource& source, CheckpointPart part) {
+  Digested read = read_digested(source, part);
+  Checkpoint checkpoint = without_arrays(read.file.metadata, read.digest);
+  if (read.digest == Digest::right) checkpoint.optimizer = take_optimizer(read.file.tensors);
+  checkpoint.parameters = std::move(read.file.tensors);
+  return checkpoint;
+}
+
 }  // namespace
 
 std::size_t digest_place(std::string_view bytes) {
@@ -135,39 +237,26 @@ std::size_t digest_place(std::string_view bytes) {
   return ours ? kDigestPlace : bytes.npos;
 }
 
-std::string checkpoint_digest(std::string_view bytes) {
-  const std::size_t place = digest_place(bytes);
-  Sha256 sha;
-  for (const std::string_view piece :
-       {bytes.substr(0, place), kNoDigest, bytes.substr(place + kDigestDigits)})
-    sha.update(std::as_bytes(std::span(piece)));
-  return sha.finish();
-}
+std::string checkpoint_digest(std::string_view bytes) { return digest_of(source_of(bytes)); }
 
 std::string format_checkpoint(const Checkpoint& checkpoint, std::string_view name) {
   return named(name, [&] { return checkpoint_layout(checkpoint); }).bytes();
 }
 
 Checkpoint parse_checkpoint(std::string_view bytes, std::string_view name) {
-  const std::size_t place = digest_place(bytes);
-  const bool ours = place != bytes.npos;
-  if (ours && bytes.substr(place, kDigestDigits) != checkpoint_digest(bytes))
-    named(name, [] { damaged(); });
-  TensorFile file = parse_safetensors(bytes, name);
-  return named(name, [&]() -> Checkpoint {
-    const Metadata& metadata = file.metadata;
-    if (!ours && !was_checkpoint(metadata)) return {.parameters = std::move(file.tensors)};
-    check_version(metadata);
-    if (!ours) damaged();
-    Checkpoint checkpoint{.step = number<std::int64_t>(metadata, "step"),
-                          .seed = number<std::uint32_t>(metadata, "seed"),
-                          .position = number<std::int64_t>(metadata, "position"),
-                          .tokenizer = text(metadata, "tokenizer"),
-                          .config = text(metadata, "config"),
-                          .more = rest(metadata)};
-    checkpoint.optimizer = take_optimizer(file.tensors);
-    checkpoint.parameters = std::move(file.tensors);
-    return checkpoint;
+  return named(name, [&] { return read_checkpoint(source_of(bytes), CheckpointPart::everything); });
+}
+
+TensorsAndDamage read_with_damage(const std::filesystem::path& path) {
+  return named_file(path, [&]() -> TensorsAndDamage {
+    const InputFile file(path);
+    Digested read = read_digested(source_of(file), CheckpointPart::everything);
+    try {
+      without_arrays(read.file.metadata, read.digest);
+      return {std::move(read.file), ""};
+    } catch (const UserError& error) {
+      return {std::move(read.file), fmt::format("{}: {}", path.string(), error.what())};
+    }
   });
 }
 
@@ -179,8 +268,11 @@ void save_checkpoint(const std::filesystem::path& path, const Checkpoint& checkp
   io::named(path.string(), [&] { return io::checkpoint_layout(checkpoint); }).write(path);
 }
 
-Checkpoint load_checkpoint(const std::filesystem::path& path) {
-  return io::parse_checkpoint(read_file(path), path.string());
+Checkpoint load_checkpoint(const std::filesystem::path& path, CheckpointPart part) {
+  return io::named_file(path, [&] {
+    const InputFile file(path);
+    return io::read_checkpoint(io::source_of(file), part);
+  });
 }
 
 }  // namespace tensorgrad

@@ -1,4 +1,4 @@
-// The folder of a run: names, what is old, and what is the newest that can be read.
+// The folder of a run: file names, removal of old checkpoints, and the newest readable one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "io/checkpoint_bytes.h"
 #include "support/fail.h"
 #include "support/file.h"
 #include "support/text.h"
@@ -23,7 +22,7 @@ constexpr std::string_view kBefore = "step-", kAfter = ".safetensors";
 
 std::string file_name(std::int64_t step) { return fmt::format("{}{:08}{}", kBefore, step, kAfter); }
 
-// The step of a name that file_name() makes.
+// Parses the step from a name made by file_name().
 std::optional<std::int64_t> step_of(std::string_view name) {
   if (name.size() < kBefore.size() + kAfter.size()) return {};
   std::int64_t step = -1;
@@ -62,9 +61,9 @@ fs::path CheckpointFolder::save(const Checkpoint& checkpoint) const {
   remove_unfinished(folder_);  // first, because they may fill the disk
   const fs::path path = folder_ / file_name(checkpoint.step);
   save_checkpoint(path, checkpoint);
-  // Of those up to this step the last `keep_` stay. Newer ones neither go nor count: training went
-  // on from here because they cannot be read, or because somebody wanted it so. What cannot be
-  // removed is tried again next time.
+  // Keeps the last `keep_` files up to this step. Newer files are neither removed nor counted:
+  // training resumed from here because they are unreadable or because the user chose to. A file
+  // that cannot be removed is tried again next time.
   const std::vector<fs::path> all = files();
   const auto own = std::find(all.begin(), all.end(), path);
   if (own == all.end()) return path;
@@ -72,14 +71,15 @@ fs::path CheckpointFolder::save(const Checkpoint& checkpoint) const {
   return path;
 }
 
-std::optional<CheckpointFolder::Found> CheckpointFolder::newest() const {
+std::optional<CheckpointFolder::Found> CheckpointFolder::newest(CheckpointPart part) const {
   std::vector<fs::path> all = files();
   std::vector<std::string> unreadable;
   for (auto path = all.rbegin(); path != all.rend(); ++path) {
-    const std::string bytes = read_file(*path);  // one that cannot be read may be good: no reason to go back
     try {
-      Checkpoint checkpoint = io::parse_checkpoint(bytes, path->string());
+      Checkpoint checkpoint = load_checkpoint(*path, part);
       return Found{*path, std::move(checkpoint), std::move(unreadable)};
+    } catch (const ReadError&) {
+      throw;  // the file may be good, so an older one must not replace it
     } catch (const UserError& error) {
       unreadable.push_back(error.what());
     }

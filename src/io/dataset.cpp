@@ -1,20 +1,19 @@
-// Tokens in memory or in a file, the cut between training and validation, and what a text is worth
-// to a model that only counts. Files are read and encoded piece by piece, and the ids go to a cache
+// Tokens in memory or in a file, the cut between training and validation, and the loss of a model
+// that only counts tokens. Files are read and encoded piece by piece, and the ids go to a cache
 // file (token_cache.h), so that a text may be larger than memory.
 #include "tensorgrad/dataset.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 
 #include "io/token_cache.h"
 #include "support/fail.h"
 #include "support/file.h"
+#include "support/integers.h"
 #include "support/sha256.h"
 
 namespace tensorgrad {
@@ -25,9 +24,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // of a text, encoded at a time
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes of text encoded at a time
 constexpr std::int64_t kCutReach =
-    std::int64_t{1} << 16;  // how far from its place the cut may look for a line's end
+    std::int64_t{1} << 16;  // how far the cut may move from its nominal place to a line end
 
 class MemorySource : public Tokens::Source {
  public:
@@ -47,23 +46,23 @@ void check_share(double validation) {
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// A text that can be read from anywhere: a file, or memory.
+// A text with random access: a file, or memory.
 struct Text {
   std::string name;
   std::int64_t size = 0;
   std::function<std::size_t(std::int64_t at, std::span<char> out)> read;
 };
 
-// The first byte of the validation part: behind the line's end that is nearest to the share, or
-// else at a character.
+// The first byte of the validation part: after the line end nearest to the nominal place, or else
+// at a character boundary.
 std::int64_t cut_of(const Text& text, double validation) {
   if (validation == 0) return text.size;
   const auto wanted = static_cast<std::int64_t>(static_cast<double>(text.size) * (1 - validation));
-  // Not so far that one of the parts becomes another than was asked for.
+  // Limits the search, so that both parts keep about the requested size.
   const std::int64_t reach = std::min(kCutReach, std::min(wanted, text.size - wanted) / 4);
   const std::int64_t from = std::max<std::int64_t>(0, wanted - reach),
                      to = std::min(text.size, wanted + std::max<std::int64_t>(reach, 4));
-  std::string around(static_cast<std::size_t>(to - from), '\0');
+  std::string around(usize(to - from), '\0');
   around.resize(text.read(from, around));
   std::optional<std::int64_t> best;
   for (std::size_t i = 0; i + 1 < around.size(); ++i) {
@@ -75,25 +74,25 @@ std::int64_t cut_of(const Text& text, double validation) {
   }
   if (best) return *best;
   std::int64_t at = wanted;
-  while (at < to && continues_character(around[static_cast<std::size_t>(at - from)])) ++at;
+  while (at < to && continues_character(around[usize(at - from)])) ++at;
   return at;
 }
 
-// Calls use(ids) with the ids of bytes [begin, end), some at a time.
+// Calls use(ids, at) with the ids of bytes [begin, end), some at a time; `at` bytes are read by
+// then.
 template <class F>
 void encode_part(const Text& text, const Tokenizer& tokenizer, std::int64_t begin, std::int64_t end,
                  F&& use) {
   std::string pending;
   std::vector<std::int32_t> ids;
   for (std::int64_t at = begin; at < end;) {
-    // A piece that is no whole token yet grows.
+    // If a piece ends inside a token, the next round reads more.
     const std::size_t before = pending.size();
     const auto more =
         std::min<std::int64_t>(end - at, static_cast<std::int64_t>(std::max(kPiece, before)));
-    pending.resize(before + static_cast<std::size_t>(more));
+    pending.resize(before + usize(more));
     const std::size_t got = text.read(at, std::span(pending).subspan(before));
-    if (got != static_cast<std::size_t>(more))
-      user_error("{}: cannot read: it has become shorter", text.name);
+    if (got != usize(more)) user_error("{}: cannot read: it has become shorter", text.name);
     at += more;
     ids.clear();
     pending.erase(0, tokenizer.encode_some(pending, at == end, ids));
@@ -101,7 +100,7 @@ void encode_part(const Text& text, const Tokenizer& tokenizer, std::int64_t begi
   }
 }
 
-// Encodes both parts in order; take(ids) gets all of them.
+// Encodes both parts in order; take(ids) receives all ids.
 template <class F>
 io::Parts encode_parts(const Text& text, const Tokenizer& tokenizer, const TextDataOptions& options,
                        F&& take) {
@@ -130,12 +129,16 @@ std::string sha256_of(std::string_view text) {
   return sha.finish();
 }
 
-// Says for which text, tokenizer and cut a cache was made.
-Json origin_of(const fs::path& path, const Tokenizer& tokenizer, double validation) {
-  const auto modified = fs::last_write_time(path).time_since_epoch().count();
-  return {{"file", fs::absolute(path).lexically_normal().string()},
-          {"bytes", fs::file_size(path)},
-          {"modified", static_cast<std::int64_t>(modified)},
+// Identifies the text, the tokenizer and the cut of a cache.
+Json origin_of(const fs::path& path, const Text& text, const Tokenizer& tokenizer,
+               double validation) {
+  std::error_code error;
+  const auto modified = fs::last_write_time(path, error);
+  const fs::path absolute = error ? fs::path() : fs::absolute(path, error);
+  if (error) user_error("{}: cannot read: {}", path.string(), error.message());
+  return {{"file", absolute.lexically_normal().string()},
+          {"bytes", text.size},
+          {"modified", static_cast<std::int64_t>(modified.time_since_epoch().count())},
           {"validation", validation},
           {"tokenizer", sha256_of(tokenizer.to_json())}};
 }
@@ -148,7 +151,7 @@ void check_fingerprint(const Text& text, const io::Parts& parts, const TextDataO
 io::CachedTokens write_cache(const fs::path& path, const Text& text, const Tokenizer& tokenizer,
                              const TextDataOptions& options, const Json& origin) {
   if (path.has_parent_path()) {
-    std::error_code ignored;  // writing will say it
+    std::error_code ignored;  // writing the file will report it
     fs::create_directories(path.parent_path(), ignored);
     remove_unfinished(path.parent_path());
   }
@@ -162,26 +165,11 @@ io::CachedTokens write_cache(const fs::path& path, const Text& text, const Token
 }
 
 Text text_file(const fs::path& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) user_error("{}: cannot read: Is a directory", path.string());
-  const auto fail = [name = path.string()] {
-    user_error("{}: cannot read: {}", name, std::strerror(errno));
-  };
-  errno = 0;
-  const auto file = std::make_shared<std::ifstream>(path, std::ios::binary);
-  if (!*file) fail();
-  // Pipes and devices have no size to cut.
-  if (!fs::is_regular_file(path, error))
-    user_error("{}: cannot read: not a plain file", path.string());
-  const auto size = static_cast<std::int64_t>(fs::file_size(path));
-  if (size == 0) user_error("{}: the file is empty", path.string());
-  return {path.string(), size, [file, fail](std::int64_t at, std::span<char> out) {
-            file->clear();
-            errno = 0;
-            file->seekg(static_cast<std::streamoff>(at));
-            file->read(out.data(), static_cast<std::streamsize>(out.size()));
-            if (file->bad()) fail();
-            return static_cast<std::size_t>(file->gcount());
+  const auto file = std::make_shared<InputFile>(path);
+  if (file->size() == 0) user_error("{}: the file is empty", path.string());
+  return {path.string(), static_cast<std::int64_t>(file->size()),
+          [file](std::int64_t at, std::span<char> out) {
+            return file->read_some(static_cast<std::uint64_t>(at), out);
           }};
 }
 
@@ -241,12 +229,12 @@ TextData TextData::read(const fs::path& path, const Tokenizer& tokenizer,
     data = in_memory(text_file(path), tokenizer, options);
   } else {
     std::optional<io::CachedTokens> cached = io::read_token_cache(options.cache);
-    // Tokens that are known to be the right ones need no text.
+    // The text is not needed if the cached tokens have the expected fingerprint.
     const bool known =
         cached && !options.fingerprint.empty() && cached->parts.fingerprint == options.fingerprint;
     if (!known) {
       const Text text = text_file(path);
-      const Json origin = origin_of(path, tokenizer, options.validation);
+      const Json origin = origin_of(path, text, tokenizer, options.validation);
       if (!cached || cached->origin != origin || !options.fingerprint.empty())
         cached = write_cache(options.cache, text, tokenizer, options, origin);
     }
@@ -259,12 +247,12 @@ TextData TextData::of(std::string_view text, const Tokenizer& tokenizer,
                       const TextDataOptions& options) {
   check_share(options.validation);
   if (text.empty()) user_error("TextData: the text is empty");
-  const Text memory{
-      "text", static_cast<std::int64_t>(text.size()), [text](std::int64_t at, std::span<char> out) {
-        const std::string_view part = text.substr(static_cast<std::size_t>(at), out.size());
-        std::copy(part.begin(), part.end(), out.begin());
-        return part.size();
-      }};
+  const Text memory{"text", static_cast<std::int64_t>(text.size()),
+                    [text](std::int64_t at, std::span<char> out) {
+                      const std::string_view part = text.substr(usize(at), out.size());
+                      std::copy(part.begin(), part.end(), out.begin());
+                      return part.size();
+                    }};
   const Encoded data = in_memory(memory, tokenizer, options);
   return made(data.source, data.parts);
 }
@@ -276,18 +264,18 @@ std::int64_t training_bytes_of(const fs::path& path, double validation) {
 
 double unigram_loss(const Tokens& from, const Tokens& of, std::int64_t vocab) {
   const auto count = [vocab](const Tokens& tokens) {
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(vocab));
+    std::vector<std::int64_t> counts(usize(vocab));
     std::vector<std::int32_t> some;
     for (std::int64_t at = 0; at < tokens.size(); at += static_cast<std::int64_t>(some.size())) {
-      some.resize(static_cast<std::size_t>(std::min<std::int64_t>(kPiece, tokens.size() - at)));
+      some.resize(usize(std::min<std::int64_t>(kPiece, tokens.size() - at)));
       tokens.read(at, some);
-      for (const std::int32_t id : some) ++counts.at(static_cast<std::size_t>(id));
+      for (const std::int32_t id : some) ++counts.at(usize(id));
     }
     return counts;
   };
   if (of.size() == 0) return std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::int64_t> seen = count(from), wanted = count(of);
-  // One more of each, so that a token that never occurred is possible.
+  // Add-one smoothing, so that a token that never occurred is possible.
   const double total = static_cast<double>(from.size() + vocab);
   double sum = 0;
   for (std::size_t id = 0; id < seen.size(); ++id)

@@ -1,7 +1,8 @@
-// Reading one number: the conversions and the table of types. Numbers in the file are
-// little-endian, as is every machine this runs on.
+// Reads single elements: the conversions and the table of types. Files are little-endian, as is
+// every supported machine.
 #include "io/element_type.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::io {
 
@@ -47,7 +49,7 @@ float from_f16(const char* at) {
 float from_f64(const char* at) {
   const auto value = load<double>(at);
   const double largest = std::numeric_limits<float>::max();
-  // Half a step above the largest float is where rounding turns to infinity.
+  // Values from half a step above the largest float would round to infinity.
   if (std::isfinite(value) && std::fabs(value) >= largest + std::ldexp(1.0, 103))
     user_error("{} does not fit f32", value);
   return static_cast<float>(value);
@@ -86,7 +88,7 @@ constexpr ElementType kElementTypes[] = {
     {.name = "I32", .bytes = 4, .to_int = load<std::int32_t>},
     {.name = "U64", .bytes = 8, .to_int = from_integer<std::uint64_t>},
     {.name = "I64", .bytes = 8, .to_int = from_integer<std::int64_t>},
-    // Known to the format, and refused by name: some take less than a byte.
+    // Types that the format has and we refuse by name; some take less than a byte.
     {.name = "C64"},
     {.name = "F8_E4M3"},
     {.name = "F8_E4M3FNUZ"},
@@ -98,15 +100,25 @@ constexpr ElementType kElementTypes[] = {
     {.name = "F4"},
 };
 
+constexpr std::size_t kPiece = std::size_t{1} << 18;  // bytes per read: they stay in the cache
+
 template <class T, class Convert>
-std::vector<T> elements(std::string_view bytes, std::uint64_t element_bytes, Convert convert) {
-  std::vector<T> values(bytes.size() / element_bytes);
-  if (convert == &load<T>) {  // nothing to convert
-    if (!values.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
+std::vector<T> elements(std::size_t count, std::size_t element_bytes, Convert convert,
+                        const NextBytes& next) {
+  std::vector<T> values(count);
+  const bool as_they_are = convert == &load<T>;
+  std::vector<char> buffer(as_they_are ? 0 : std::min(count * element_bytes, kPiece));
+  for (std::size_t at = 0; at < count;) {
+    const std::size_t some = std::min(count - at, kPiece / element_bytes);
+    if (as_they_are) {
+      next({reinterpret_cast<char*>(values.data() + at), some * element_bytes});
+    } else {
+      next(std::span(buffer).first(some * element_bytes));
+      for (std::size_t i = 0; i < some; ++i)
+        values[at + i] = convert(buffer.data() + i * element_bytes);
+    }
+    at += some;
   }
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = convert(bytes.data() + i * element_bytes);
   return values;
 }
 
@@ -118,9 +130,10 @@ const ElementType* find_element_type(std::string_view name) {
   return nullptr;
 }
 
-Array read_elements(const ElementType& type, const Shape& shape, std::string_view bytes) {
-  if (type.to_float) return {shape, elements<float>(bytes, type.bytes, type.to_float)};
-  return {shape, elements<std::int32_t>(bytes, type.bytes, type.to_int), type.dtype};
+Array read_elements(const ElementType& type, const Shape& shape, const NextBytes& next) {
+  const auto count = usize(shape.count());
+  if (type.to_float) return {shape, elements<float>(count, type.bytes, type.to_float, next)};
+  return {shape, elements<std::int32_t>(count, type.bytes, type.to_int, next), type.dtype};
 }
 
 }  // namespace tensorgrad::io

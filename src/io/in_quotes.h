@@ -1,15 +1,15 @@
-// Texts from files, as part of errors: whatever they hold, an error stays a line that one can
-// print.
+// Quotes text from files in error messages. Whatever the text holds, the error stays one printable
+// line.
 #pragma once
 
 #include <string>
 
 namespace tensorgrad::io {
 
-// At most 60 bytes, cut between two characters, and "..." for the rest.
+// Keeps at most 60 bytes, cut between two characters, and appends "..." if it cuts.
 std::string cut(std::string text);
 
-// 'text', cut; control characters, quotes and what is not UTF-8 are escaped as in JSON.
+// 'text', cut. Escapes control characters, quotes and invalid UTF-8 as in JSON.
 std::string in_quotes(const std::string& text);
 
 }  // namespace tensorgrad::io

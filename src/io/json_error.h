@@ -1,4 +1,4 @@
-// What a JSON parser says, as part of an error of our own.
+// Errors of the JSON parser as part of our own errors.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace tensorgrad::io {
 
-// The text without the library's "[json.exception.parse_error.101] " in front. It may quote what
-// was read last: a long text keeps its beginning and its end, and what is not ASCII becomes '?'.
+// The parser's message without the prefix "[json.exception.parse_error.101] ". It may quote the
+// last input: a long text keeps its beginning and its end, and non-ASCII characters become '?'.
 inline std::string reason(const nlohmann::json::exception& error) {
   std::string text = error.what();
   const std::size_t end = text.find("] ");

@@ -1,7 +1,7 @@
-// Safetensors files without a copy of their numbers: the header is made first, and the bytes of the
-// file come out piece by piece, to be hashed or written.
-// Layout of a file: 8 bytes little-endian length of the header, the header (a JSON object, padded
-// with spaces), then the numbers of all tensors without gaps.
+// Writes safetensors files without copying the tensors: makes the header first, then yields the
+// bytes of the file piece by piece, to be hashed or written. Layout of a file: 8 bytes
+// little-endian length of the header, the header (a JSON object, padded with spaces), then the
+// elements of all tensors without gaps.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ using Strings = std::vector<std::pair<std::string, std::string>>;
 using TensorList = std::vector<std::pair<std::string, const Array*>>;
 using Sink = std::function<void(std::span<const std::byte>)>;
 
-// A file about to be written. The arrays must outlive it.
+// A file to be written. The arrays must outlive it.
 struct SafetensorsLayout {
   std::string front;  // length and header
   std::vector<const Array*> arrays;
@@ -37,8 +37,8 @@ struct SafetensorsLayout {
   void write(const std::filesystem::path& path) const;
 };
 
-// Strings and tensors stay in the order given, but f32 and i32 come before bool, so that everything
-// is aligned to its size.
+// Keeps the order of strings and tensors, except that f32 and i32 come before bool, so that every
+// tensor is aligned to its element size.
 SafetensorsLayout lay_out(const Strings& metadata, const TensorList& tensors);
 
 }  // namespace tensorgrad::io

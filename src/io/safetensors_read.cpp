@@ -1,18 +1,18 @@
-// Reading safetensors files: the frame, the header, each tensor by itself, all tensors together,
-// and only then the numbers.
+// Reads safetensors files: the frame, the header, each tensor alone, all tensors together, and
+// finally the elements.
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "io/element_type.h"
 #include "io/in_quotes.h"
-#include "io/json_error.h"
 #include "io/named.h"
 #include "io/safetensors_layout.h"
+#include "io/safetensors_source.h"
+#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/file.h"
 #include "tensorgrad/safetensors.h"
@@ -25,6 +25,7 @@ using Json = nlohmann::json;
 using io::in_quotes;
 using io::kMetadata;
 using io::named;
+using io::shown;
 
 struct Entry {
   std::string name;
@@ -33,29 +34,11 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-std::string shown(const Json& value) { return io::cut(value.dump()); }
-
 std::string tensor_label(const std::string& name) { return "tensor " + in_quotes(name); }
 
-// JSON's own parser keeps the last of two equal keys; here they are an error, as is a header
-// deeper than the format's (which also bounds what a hostile one can make the parser hold).
+// Tensors are objects that hold lists: three levels. The limit bounds the cost of a hostile header.
 Json parse_header(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > 3) user_error("the header is nested too deeply");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      user_error("{} is twice in the header", in_quotes(parsed.get<std::string>()));
-    return true;
-  };
-  // To the parser a zero byte is the end, whatever follows.
-  if (text.find('\0') != text.npos) user_error("the header is not JSON: it holds a zero byte");
-  try {
-    return Json::parse(text, check);
-  } catch (const Json::exception& error) {
-    user_error("the header is not JSON: {}", io::reason(error));
-  }
+  return named("the header", [&] { return io::parse_json(text, 3); });
 }
 
 std::uint64_t unsigned_integer(const Json& value, const char* what) {
@@ -73,7 +56,7 @@ const Json& field(const Json& entry, const char* name) {
 constexpr std::uint64_t kMostElements = std::uint64_t{1}
                                         << 60;  // as in a Shape; zeros count as ones
 
-// Everything that can be said about a tensor without looking at the others.
+// Checks a tensor without looking at the others.
 Entry parse_entry(const std::string& name, const Json& json, std::uint64_t data_bytes) {
   if (!json.is_object()) user_error("not an object: {}", shown(json));
   for (const auto& [key, value] : json.items())
@@ -115,7 +98,7 @@ Entry parse_entry(const std::string& name, const Json& json, std::uint64_t data_
   return entry;
 }
 
-// The tensors lie one behind the other and fill the data.
+// Checks that the tensors are contiguous and fill the data.
 void check_cover(std::vector<Entry>& entries, std::uint64_t data_bytes) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
@@ -133,11 +116,6 @@ void check_cover(std::vector<Entry>& entries, std::uint64_t data_bytes) {
   if (at != data_bytes) user_error("the last {} bytes belong to no tensor", data_bytes - at);
 }
 
-Array numbers(const Entry& entry, std::string_view data) {
-  return io::read_elements(*entry.type, entry.shape,
-                           data.substr(entry.begin, entry.end - entry.begin));
-}
-
 std::map<std::string, std::string> parse_metadata(const Json& json) {
   if (!json.is_object()) user_error("{} must be an object of strings", kMetadata);
   std::map<std::string, std::string> metadata;
@@ -149,51 +127,130 @@ std::map<std::string, std::string> parse_metadata(const Json& json) {
   return metadata;
 }
 
-TensorFile parse(std::string_view bytes) {
-  if (bytes.size() < io::kLengthBytes)
-    user_error("too short: {} bytes hold no header length", bytes.size());
-  std::uint64_t header_bytes = 0;
+// Users often pass weights from torch.save. Their first bytes differ from any safetensors file.
+void refuse_pytorch(std::string_view front) {
+  const bool zip = front.starts_with("PK\x03\x04");
+  const bool pickle = front[0] == '\x80' && front[1] >= 2 && front[1] <= 5;
+  if (zip || pickle)
+    user_error(
+        "not a safetensors file but {}, as torch.save writes it (.pt, .pth, .bin)\n"
+        "  hint: convert it in Python:\n"
+        "    import torch, safetensors.torch as st; w = torch.load('model.pt', "
+        "map_location='cpu')\n"
+        "    st.save_file({{k: v.contiguous().clone() for k, v in w.items()}}, "
+        "'model.safetensors')",
+        zip ? "a zip archive" : "a Python pickle");
+}
+
+// Returns the size of the header, which must fit into the source.
+std::uint64_t header_bytes_of(const io::ByteSource& source) {
+  if (source.size < io::kLengthBytes)
+    user_error("too short: {} bytes hold no header length", source.size);
+  char length[io::kLengthBytes];
+  source.read(0, length);
+  std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < io::kLengthBytes; ++i)
-    header_bytes |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
-  if (header_bytes > io::kMaxHeaderBytes)
+    bytes |= static_cast<std::uint64_t>(static_cast<unsigned char>(length[i])) << (8 * i);
+  if (bytes > io::kMaxHeaderBytes) refuse_pytorch({length, sizeof length});
+  if (bytes > io::kMaxHeaderBytes)
     user_error(
         "the header has {} bytes, at most {} are allowed\n  hint: is this a safetensors file?",
-        header_bytes, io::kMaxHeaderBytes);
-  if (header_bytes > bytes.size() - io::kLengthBytes)
-    user_error("cut off: the header has {} bytes, {} are left in the file", header_bytes,
-               bytes.size() - io::kLengthBytes);
-  const std::string_view header = bytes.substr(io::kLengthBytes, header_bytes);
-  const std::string_view data = bytes.substr(io::kLengthBytes + header_bytes);
-  if (header.empty() || header[0] != '{') user_error("the header does not start with '{{'");
+        bytes, io::kMaxHeaderBytes);
+  if (bytes > source.size - io::kLengthBytes)
+    user_error("cut off: the header has {} bytes, {} are left in the file", bytes,
+               source.size - io::kLengthBytes);
+  return bytes;
+}
 
-  TensorFile file;
-  std::vector<Entry> entries;
-  const Json json = parse_header(header);
+// Reads length and header, unparsed.
+std::string read_front(const io::ByteSource& source) {
+  std::string front(io::kLengthBytes + header_bytes_of(source), '\0');
+  source.read(0, front);
+  if (front.size() == io::kLengthBytes || front[io::kLengthBytes] != '{')
+    user_error("the header does not start with '{{'");
+  return front;
+}
+
+struct Header {
+  std::map<std::string, std::string> metadata;
+  std::vector<Entry> entries;  // in file order
+};
+
+Header checked_header(std::string_view text, std::uint64_t data_bytes) {
+  Header header;
+  const Json json = parse_header(text);
   for (const auto& [name, value] : json.items()) {
     if (name == kMetadata)
-      file.metadata = parse_metadata(value);
+      header.metadata = parse_metadata(value);
     else
-      entries.push_back(named(tensor_label(name), [&, &own = name, &entry = value] {
-        return parse_entry(own, entry, data.size());
+      header.entries.push_back(named(tensor_label(name), [&, &own = name, &entry = value] {
+        return parse_entry(own, entry, data_bytes);
       }));
   }
-  check_cover(entries, data.size());
-  for (const Entry& entry : entries) {
-    file.tensors.emplace(entry.name,
-                         named(tensor_label(entry.name), [&] { return numbers(entry, data); }));
+  check_cover(header.entries, data_bytes);
+  return header;
+}
+
+// Reads the bytes of a source in order and passes them to `seen`.
+class Walk {
+ public:
+  Walk(const io::ByteSource& source, std::uint64_t at, const io::TensorReading& how)
+      : source_(source), at_(at), how_(how) {}
+
+  void next(std::span<char> to) {
+    source_.read(at_, to);
+    at_ += to.size();
+    if (how_.seen) how_.seen(to);
+  }
+
+  void pass_over(std::uint64_t bytes) {
+    constexpr std::uint64_t kPiece = 1 << 18;
+    if (!how_.seen) at_ += bytes, bytes = 0;  // skip them
+    for (std::vector<char> piece; bytes > 0; bytes -= piece.size()) {
+      piece.resize(std::min(bytes, kPiece));
+      next(piece);
+    }
+  }
+
+ private:
+  const io::ByteSource& source_;
+  std::uint64_t at_;
+  const io::TensorReading& how_;
+};
+
+}  // namespace
+
+TensorFile io::read_tensors(const ByteSource& source, const TensorReading& how) {
+  std::string front = read_front(source);
+  if (how.seen) how.seen(front);
+  Header header =
+      checked_header(std::string_view(front).substr(kLengthBytes), source.size - front.size());
+  Walk walk(source, front.size(), how);
+  std::string().swap(front);
+  TensorFile file{.metadata = std::move(header.metadata)};
+  for (const Entry& entry : header.entries) {
+    if (how.wanted && !how.wanted(entry.name)) {
+      walk.pass_over(entry.end - entry.begin);
+      continue;
+    }
+    file.tensors.emplace(entry.name, named(tensor_label(entry.name), [&] {
+                           return read_elements(*entry.type, entry.shape,
+                                                [&](std::span<char> to) { walk.next(to); });
+                         }));
     file.stored.emplace(entry.name, entry.type->name);
   }
   return file;
 }
 
-}  // namespace
-
 TensorFile parse_safetensors(std::string_view bytes, std::string_view name) {
-  return named(name, [&] { return parse(bytes); });
+  return named(name, [&] { return io::read_tensors(io::source_of(bytes)); });
 }
 
 TensorFile read_safetensors(const std::filesystem::path& path) {
-  return parse_safetensors(read_file(path), path.string());
+  return io::named_file(path, [&] {
+    const InputFile file(path);
+    return io::read_tensors(io::source_of(file));
+  });
 }
 
 }  // namespace tensorgrad

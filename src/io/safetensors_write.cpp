@@ -8,6 +8,7 @@
 #include "io/named.h"
 #include "io/safetensors_layout.h"
 #include "support/file.h"
+#include "support/integers.h"
 #include "support/text.h"
 #include "tensorgrad/safetensors.h"
 
@@ -26,10 +27,10 @@ std::string quoted(const std::string& text) {
 }
 
 std::size_t bytes_of(const Array& array) {
-  return static_cast<std::size_t>(array.count()) * (array.dtype() == boolean ? 1 : 4);
+  return usize(array.count()) * (array.dtype() == boolean ? 1 : 4);
 }
 
-// One byte for each number, a few at a time.
+// Writes one byte per value, 4096 at a time.
 void narrow_pieces(std::span<const std::int32_t> values, const Sink& sink) {
   std::array<std::byte, 4096> buffer;
   while (!values.empty()) {

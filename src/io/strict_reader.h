@@ -1,22 +1,20 @@
-// What readers of texts from anywhere share: JSON without ambiguity, what may stand in an error,
-// whole files.
+// Shared by readers of untrusted text: unambiguous JSON, and values shown in errors.
 #pragma once
 
-#include <cstddef>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
 namespace tensorgrad::io {
 
-// JSON that is nested at most `depth` deep and has no key twice in an object.
-nlohmann::json parse_json(std::string_view text, int depth);
+// Strict JSON for untrusted input. Throws a UserError for an object with a duplicate key, nesting
+// deeper than `depth` (1: a flat object), a NUL anywhere, text behind the value, and numbers too
+// large for a double. Takes time linear in the text. Instantiated for nlohmann::json and
+// nlohmann::ordered_json.
+template <class Json = nlohmann::json>
+Json parse_json(std::string_view text, int depth);
 
-// A value or a text for an error message: in one line, long ones are cut.
+// Formats a value or a text for an error message: on one line, cut if long.
 std::string shown(const nlohmann::json& value);
-
-// A file as a whole; one that is too long is an error.
-std::string read_limited(const std::filesystem::path& path, std::size_t max_bytes);
 
 }  // namespace tensorgrad::io

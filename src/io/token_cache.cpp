@@ -1,15 +1,12 @@
 #include "io/token_cache.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <utility>
 #include <vector>
 
 #include "support/fail.h"
+#include "support/file.h"
+#include "support/integers.h"
 
 namespace tensorgrad::io {
 
@@ -20,18 +17,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kMagic = "tensorgrad tokens 1\n";  // the footer begins with it
-constexpr std::size_t kFooter = 32768;  // its bytes: a path has at most 4096, its escapes more
+constexpr std::size_t kFooter = 32768;  // bytes; a path has at most 4096, escaped more
 
-// Ids of two or four bytes, of which only what is asked for is read.
+// Ids of two or four bytes, read on demand.
 class FileSource : public Tokens::Source {
  public:
-  FileSource(const fs::path& path, int width)
-      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)), width_(width) {
-    if (fd_ < 0) user_error("{}: cannot read: {}", path.string(), std::strerror(errno));
-  }
-  ~FileSource() override { ::close(fd_); }
-  FileSource(const FileSource&) = delete;
-  FileSource& operator=(const FileSource&) = delete;
+  FileSource(std::shared_ptr<const InputFile> file, int width)
+      : file_(std::move(file)), width_(width) {}
 
   void read(std::int64_t begin, std::span<std::int32_t> out) const override {
     if (width_ == 4) {
@@ -45,50 +37,32 @@ class FileSource : public Tokens::Source {
 
  private:
   void fill(std::int64_t at, std::span<std::byte> out) const {
-    while (!out.empty()) {
-      const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(at));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0)
-        user_error("{}: cannot read: {}", path_.string(),
-                   n < 0 ? std::strerror(errno) : "it has become shorter");
-      out = out.subspan(static_cast<std::size_t>(n));
-      at += n;
-    }
+    file_->read(static_cast<std::uint64_t>(at), {reinterpret_cast<char*>(out.data()), out.size()});
   }
 
-  fs::path path_;
-  int fd_;
+  std::shared_ptr<const InputFile> file_;
   int width_;
 };
 
-}  // namespace
-
-namespace {
-
-// The footer as it is, or an empty text.
-std::string read_footer(const fs::path& path) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  if (error || size < kFooter) return "";
-  std::ifstream in(path, std::ios::binary);
+// Returns the raw footer, or an empty text.
+std::string read_footer(const InputFile& file) {
+  if (file.size() < kFooter) return "";
   std::string footer(kFooter, '\0');
-  in.seekg(static_cast<std::streamoff>(size - kFooter));
-  if (!in.read(footer.data(), static_cast<std::streamsize>(footer.size())) ||
-      !footer.starts_with(kMagic))
-    return "";
+  file.read(file.size() - kFooter, footer);
+  if (!footer.starts_with(kMagic)) return "";
   return footer.substr(kMagic.size(), footer.find('\0') - kMagic.size());
 }
 
-bool is_as_written(const fs::path& path, const CachedTokens& cached) {
+bool is_as_written(const std::shared_ptr<const InputFile>& file, const CachedTokens& cached) {
   const std::int64_t count = cached.parts.training + cached.parts.validation;
-  if (static_cast<std::int64_t>(fs::file_size(path)) !=
+  if (static_cast<std::int64_t>(file->size()) !=
       count * cached.width + static_cast<std::int64_t>(kFooter))
     return false;
-  const FileSource source(path, cached.width);
+  const FileSource source(file, cached.width);
   Fingerprint fingerprint;
   std::vector<std::int32_t> ids;
   for (std::int64_t at = 0; at < count; at += static_cast<std::int64_t>(ids.size())) {
-    ids.resize(static_cast<std::size_t>(std::min<std::int64_t>(count - at, 1 << 20)));
+    ids.resize(usize(std::min<std::int64_t>(count - at, 1 << 20)));
     source.read(at, ids);
     fingerprint.add(ids);
   }
@@ -98,21 +72,26 @@ bool is_as_written(const fs::path& path, const CachedTokens& cached) {
 }  // namespace
 
 std::optional<CachedTokens> read_token_cache(const fs::path& path) {
-  const Json json = Json::parse(read_footer(path), nullptr, false);
   try {
+    const auto file = std::make_shared<const InputFile>(path);
+    const Json json = Json::parse(read_footer(*file), nullptr, false);
     CachedTokens cached{.origin = json.at("origin"), .width = json.at("width").get<int>()};
     cached.parts = {json.at("training"), json.at("validation"), json.at("training_bytes"),
                     json.at("validation_bytes"), json.at("fingerprint")};
-    const bool plausible = (cached.width == 2 || cached.width == 4) && cached.parts.training >= 0 &&
-                           cached.parts.validation >= 0;
-    if (plausible && is_as_written(path, cached)) return cached;
+    const auto fits = [&](std::int64_t count) {
+      return count >= 0 && static_cast<std::uint64_t>(count) <= file->size();
+    };
+    const bool plausible = (cached.width == 2 || cached.width == 4) &&
+                           fits(cached.parts.training) && fits(cached.parts.validation);
+    if (plausible && is_as_written(file, cached)) return cached;
   } catch (const Json::exception&) {
+  } catch (const ReadError&) {  // no cache yet; or writing it again reports the problem
   }
   return {};
 }
 
 std::shared_ptr<const Tokens::Source> open_token_cache(const fs::path& path, int width) {
-  return std::make_shared<FileSource>(path, width);
+  return std::make_shared<FileSource>(std::make_shared<const InputFile>(path), width);
 }
 
 TokenCacheWriter::TokenCacheWriter(const fs::path& path, std::int64_t vocab)

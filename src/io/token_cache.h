@@ -1,5 +1,5 @@
-// Tokens on the disk: the ids of a text, and behind them a footer that says which text, tokenizer
-// and cut they are of.
+// Token cache files: the ids of a text, then a footer that identifies the text, the tokenizer and
+// the cut.
 #pragma once
 
 #include <cstdint>
@@ -19,30 +19,30 @@ namespace tensorgrad {
 class Tokens::Source {
  public:
   virtual ~Source() = default;
-  // ids[begin, begin + out.size()), which are there.
+  // Reads ids[begin, begin + out.size()), which must exist.
   virtual void read(std::int64_t begin, std::span<std::int32_t> out) const = 0;
 };
 
 namespace io {
 
-// What is known about the two parts of a text without looking at their tokens.
+// Facts about the training and validation parts that are known without reading tokens.
 struct Parts {
   std::int64_t training = 0, validation = 0;              // tokens
-  std::int64_t training_bytes = 0, validation_bytes = 0;  // of the text
+  std::int64_t training_bytes = 0, validation_bytes = 0;  // bytes of the text
   std::string fingerprint;
 };
 
 struct CachedTokens {
   nlohmann::ordered_json origin;
-  int width = 4;  // bytes of an id
+  int width = 4;  // bytes per id
   Parts parts;
 };
 
-// The fingerprint of tokens that come in order, some at a time.
+// The fingerprint of tokens, computed incrementally.
 class Fingerprint {
  public:
   void add(std::span<const std::int32_t> ids) { sha_.update(std::as_bytes(ids)); }
-  // `training`: where the tokens are cut.
+  // `training`: number of training tokens, where the cut is.
   std::string finish(std::int64_t training) {
     sha_.update(std::as_bytes(std::span(&training, 1)));
     return sha_.finish();
@@ -52,12 +52,12 @@ class Fingerprint {
   Sha256 sha_;
 };
 
-// Nothing if there is no cache, or one that is not whole and as it was written.
+// Returns nothing if there is no cache, or if it is incomplete or altered.
 std::optional<CachedTokens> read_token_cache(const std::filesystem::path& path);
 std::shared_ptr<const Tokens::Source> open_token_cache(const std::filesystem::path& path,
                                                        int width);
 
-// Written in order, some ids at a time; there only once it is finished.
+// Writes ids incrementally, in order. The file appears only once it is finished.
 class TokenCacheWriter {
  public:
   TokenCacheWriter(const std::filesystem::path& path, std::int64_t vocab);

@@ -1,4 +1,4 @@
-// The public class, and tokens that are bytes. Characters are in characters.cpp, byte pairs in
+// The public class, and the byte tokenizer. Character tokens are in characters.cpp, byte pairs in
 // bpe*.cpp.
 #include "tensorgrad/tokenizer.h"
 
@@ -11,6 +11,7 @@
 #include "io/tokenizer_kind.h"
 #include "support/fail.h"
 #include "support/file.h"
+#include "support/integers.h"
 
 namespace tensorgrad {
 namespace {
@@ -28,7 +29,7 @@ class Bytes final : public Tokenizer::Kind {
     return text.size();
   }
   std::string_view token(std::int32_t id) const override {
-    return std::string_view(all_).substr(static_cast<std::size_t>(id), 1);
+    return std::string_view(all_).substr(usize(id), 1);
   }
   std::int32_t find(std::string_view token) const override {
     return token.size() == 1 ? static_cast<unsigned char>(token[0]) : -1;
@@ -84,8 +85,8 @@ Tokenizer Tokenizer::characters(std::string_view text) {
 Tokenizer Tokenizer::read_bpe(const std::filesystem::path& vocab,
                               const std::filesystem::path& merges,
                               std::vector<std::string> special) {
-  const std::string vocab_text = io::read_limited(vocab, io::kMaxBpeFileBytes);
-  const std::string merges_text = io::read_limited(merges, io::kMaxBpeFileBytes);
+  const std::string vocab_text = read_file(vocab, io::kMaxBpeFileBytes);
+  const std::string merges_text = read_file(merges, io::kMaxBpeFileBytes);
   return Tokenizer(
       io::parse_bpe_files({vocab.string(), vocab_text}, {merges.string(), merges_text}, special));
 }

@@ -1,5 +1,4 @@
-// What each kind of tokenizer can do. Kinds never change once they are made, so that any number of
-// threads may use one.
+// The interface of tokenizer kinds. A kind is immutable, so any number of threads may use it.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +20,10 @@ class Tokenizer::Kind {
   virtual std::int64_t vocab_size() const = 0;
   virtual std::size_t encode_some(std::string_view text, bool last,
                                   std::vector<std::int32_t>& ids) const = 0;
-  // The id is in range.
+  // `id` must be in range.
   virtual std::string_view token(std::int32_t id) const = 0;
   virtual std::int32_t find(std::string_view token) const = 0;
-  // The fields that from_json() needs beside "kind".
+  // Writes the fields that from_json() needs beside "kind".
   virtual void describe(nlohmann::ordered_json& json) const = 0;
 };
 
@@ -34,13 +33,13 @@ using TokenizerKind = std::shared_ptr<const Tokenizer::Kind>;
 
 TokenizerKind characters_of(std::string_view text);
 
-// What describe() wrote; other fields are errors.
+// Read what describe() wrote; other fields are errors.
 TokenizerKind characters_from_json(const nlohmann::json& json);
 TokenizerKind bpe_from_json(const nlohmann::json& json);
 
-// The field of an object from JSON.
+// Returns a field of a JSON object.
 const nlohmann::json& field(const nlohmann::json& json, const char* name);
-// A field of another name than these and "kind" is an error.
+// Throws if there is a field other than these and "kind".
 void check_fields(const nlohmann::json& json, std::initializer_list<std::string_view> names);
 
 }  // namespace io

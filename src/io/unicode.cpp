@@ -16,7 +16,7 @@ CharacterKind searched_kind(char32_t code) {
   return range != std::end(kCharacterRanges) && range->first <= code ? range->kind : kOther;
 }
 
-constexpr char32_t kTableSize = 0x800;  // what UTF-8 writes in one or two bytes
+constexpr char32_t kTableSize = 0x800;  // codes that UTF-8 encodes in one or two bytes
 
 std::array<CharacterKind, kTableSize> make_table() {
   std::array<CharacterKind, kTableSize> table;
@@ -24,7 +24,8 @@ std::array<CharacterKind, kTableSize> make_table() {
   return table;
 }
 
-// What a first byte promises: how many bytes follow, and the least code they may make.
+// A decoded first byte: number of bytes that follow, its bits of the code, and the least valid
+// code.
 struct Lead {
   std::size_t more;
   char32_t bits, least;
@@ -37,7 +38,7 @@ bool read_lead(unsigned char byte, Lead& lead) {
   return false;
 }
 
-// Whether a character can begin with these bits: some value of the `missing` lower bits is allowed.
+// Whether a valid character can begin with these bits, for some value of the missing bytes.
 bool may_be_valid(char32_t code, std::size_t missing_bytes, char32_t least) {
   const char32_t low = code << (6 * missing_bytes);
   const char32_t high = low | ((char32_t{1} << (6 * missing_bytes)) - 1);

@@ -1,4 +1,4 @@
-// Characters of a text in UTF-8, read strictly, and what kind of character each is.
+// Decodes UTF-8 strictly, and classifies characters.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tensorgrad::io {
 
-// Kinds as byte-level BPE tells them apart. An unscoped enum, because the table has 800 rows.
+// The kinds that byte-level BPE distinguishes. An unscoped enum, because the table has 800 rows.
 enum CharacterKind : std::uint8_t { kLetter, kNumber, kSpace, kOther };
 
 CharacterKind kind_of(char32_t code);
@@ -16,13 +16,13 @@ CharacterKind kind_of(char32_t code);
 struct Character {
   char32_t code = 0;
   std::size_t bytes = 1;
-  bool valid = false;  // else it is one byte that begins no character
+  bool valid = false;  // false: one byte that begins no character
   bool incomplete =
-      false;  // not valid here, but more bytes behind the end of the text may make it so
+      false;  // invalid so far, but more bytes after the end of the text may complete it
 };
 
-// The character that begins at `at`, which is inside the text. Overlong forms, surrogates and what
-// lies above U+10FFFF are not valid.
+// Decodes the character at `at`, which must be inside the text. Overlong forms, surrogates and
+// codes above U+10FFFF are not valid.
 Character character_at(std::string_view text, std::size_t at);
 
 bool is_utf8(std::string_view text);

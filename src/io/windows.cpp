@@ -1,9 +1,10 @@
-// Batches of windows: which part of the text comes when. Nothing is remembered between batches: the
+// Batches of windows: which part of the text comes when. Nothing is stored between batches: the
 // place of a window follows from the seed and its number.
 #include <algorithm>
 #include <bit>
 
 #include "support/fail.h"
+#include "support/integers.h"
 #include "support/threefry.h"
 #include "tensorgrad/dataset.h"
 
@@ -13,8 +14,8 @@ namespace {
 
 enum class DrawFor : std::uint32_t { offset = 11, order };
 
-// One of the orders of 0 .. n-1, by seed and round: a Feistel network over the next power of four,
-// walked until the number is below n.
+// A permutation of 0 .. n-1 for a seed and a round: a Feistel network over the next power of four,
+// applied repeatedly until the result is below n (cycle walking).
 class Order {
  public:
   Order(std::int64_t n, std::uint32_t seed, std::int64_t round)
@@ -35,7 +36,8 @@ class Order {
     const std::uint64_t mask = (std::uint64_t{1} << half_) - 1;
     std::uint64_t left = x >> half_, right = x & mask;
     for (std::uint32_t i = 0; i < 4; ++i) {
-      // The round's number and the half share the counter; the key says what the draw is for.
+      // Counter: the number of the round and one half. Key: the seed, the purpose and the network's
+      // round.
       const auto word = threefry(seed_, static_cast<std::uint32_t>(DrawFor::order) << 8 | i,
                                  static_cast<std::uint32_t>(round_),
                                  static_cast<std::uint32_t>(right ^ right >> 32))[0];
@@ -60,7 +62,7 @@ std::int64_t windows_per_round(const Tokens& tokens, std::int64_t length) {
         "windows: the text has {} tokens, a window of {} and the token after it need {}\n  hint: a "
         "shorter context",
         tokens.size(), length, length + 1);
-  // A window less than would fit leaves room to cut elsewhere in each round.
+  // One window fewer than fit, so that each round can start at another offset.
   return std::max<std::int64_t>(1, (tokens.size() - length) / length);
 }
 
@@ -70,9 +72,9 @@ WindowBatch windows(const Tokens& tokens, const WindowOptions& options, std::int
   if (position < 0) user_error("windows: the position must not be negative: {}", position);
   const std::int64_t slack = std::min(T - 1, tokens.size() - 1 - n * T);
   WindowBatch batch;
-  const auto size = static_cast<std::size_t>(options.batch * T);
+  const auto size = usize(options.batch * T);
   batch.tokens.reserve(size), batch.targets.reserve(size);
-  std::vector<std::int32_t> window(static_cast<std::size_t>(T) + 1);
+  std::vector<std::int32_t> window(usize(T) + 1);
   for (std::int64_t b = 0; b < options.batch; ++b) {
     const std::int64_t round = (position + b) / n;
     const std::uint64_t word =

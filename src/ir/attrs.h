@@ -11,6 +11,7 @@
 
 namespace tensorgrad::ir {
 
+// clang-format off
 struct NoAttrs {};
 struct LeafAttrs { std::string name; DType dtype; Shape shape; };  // input, parameter, state
 struct ConstantAttrs { double value; DType dtype; };        // constant
@@ -30,8 +31,9 @@ struct ScatterAttrs { int axis; std::int64_t size; };       // scatter_add: size
 struct RandomAttrs { std::int64_t site; };                  // random: which call of the program
 struct NormAttrs { double eps; };                           // normalize
 struct AttentionAttrs { bool causal; double scale; };       // attention, attention_gradient
-struct SelectiveScanAttrs { bool zoh; std::int64_t chunk; };  // selective_scan, selective_scan_gradient
+struct SelectiveScanAttrs { bool zoh; std::int64_t chunk; };  // selective_scan and its gradient
 struct CheckAttrs { std::int64_t size; };                   // check_index: ids are below this
+// clang-format on
 
 using Attrs = std::variant<NoAttrs, LeafAttrs, ConstantAttrs, IotaAttrs, CastAttrs, AxesAttrs,
                            AxisAttrs, CumsumAttrs, ShapeAttrs, OrderAttrs, NarrowAttrs, PadAttrs,

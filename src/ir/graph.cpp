@@ -6,6 +6,7 @@
 #include "ir/check.h"
 #include "ir/primitive.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::ir {
 
@@ -48,22 +49,24 @@ bool checks_ids(const Node& node) {
     case Core::gather:
     case Core::take:
     case Core::segment_sum:
-    case Core::scatter_add: return true;
-    default: return std::holds_alternative<CheckAttrs>(node.attrs);
+    case Core::scatter_add:
+      return true;
+    default:
+      return std::holds_alternative<CheckAttrs>(node.attrs);
   }
 }
 
 std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size());
-  for (const Result& result : graph.results) live[static_cast<std::size_t>(result.node)] = true;
+  for (const Result& result : graph.results) live[usize(result.node)] = true;
   for (std::size_t id = 0; id < live.size(); ++id) {  // an update needs the leaf that it writes
     const auto* leaf = std::get_if<LeafAttrs>(&graph.nodes[id].attrs);
-    if (leaf && graph.nodes[id].op->name != "input" && graph.find(Result::Kind::update, leaf->name) >= 0)
+    if (leaf && is_writable(graph.nodes[id]) && graph.find(Result::Kind::update, leaf->name) >= 0)
       live[id] = true;
   }
   for (std::size_t id = graph.nodes.size(); id-- > 0;) {
     if (!live[id]) continue;
-    for (const NodeId input : graph.nodes[id].inputs) live[static_cast<std::size_t>(input)] = true;
+    for (const NodeId input : graph.nodes[id].inputs) live[usize(input)] = true;
   }
   return live;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/attrs.h"
+#include "support/integers.h"
 #include "tensorgrad/shape.h"
 
 namespace tensorgrad::ir {
@@ -43,7 +44,9 @@ struct Node {
   std::int32_t site = 0;  // into Graph::sites
 
   template <class T>
-  const T& as() const { return std::get<T>(attrs); }
+  const T& as() const {
+    return std::get<T>(attrs);
+  }
 };
 
 // What a run leaves behind. An update writes a parameter or state after everything was computed.
@@ -62,12 +65,13 @@ struct Graph {
   std::vector<Result> results;
   std::vector<CallSite> sites{CallSite{}};  // the first means "unknown"
 
-  const Node& operator[](NodeId id) const { return nodes[static_cast<std::size_t>(id)]; }
-  Node& operator[](NodeId id) { return nodes[static_cast<std::size_t>(id)]; }
+  const Node& operator[](NodeId id) const { return nodes[usize(id)]; }
+  Node& operator[](NodeId id) { return nodes[usize(id)]; }
   NodeId size() const { return static_cast<NodeId>(nodes.size()); }
 
   // Appends a node whose type follows from its record; a broken rule throws BrokenRule.
-  NodeId append(const Primitive& op, std::vector<NodeId> inputs, Attrs attrs, std::int32_t site = 0);
+  NodeId append(const Primitive& op, std::vector<NodeId> inputs, Attrs attrs,
+                std::int32_t site = 0);
   // The number of a call site, the same for equal ones.
   std::int32_t intern(const CallSite& site);
   // The node of the result, or -1.

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
+#include "support/integers.h"
+
 namespace tensorgrad::ir {
 
 namespace {
 
-std::size_t at(int axis) { return static_cast<std::size_t>(axis); }
-
 std::int64_t value(const Affine& form, const std::int64_t* position, int rank) {
   std::int64_t sum = form.offset;
-  for (int d = 0; d < rank; ++d) sum += form.coef[at(d)] * position[d];
+  for (int d = 0; d < rank; ++d) sum += form.coef[usize(d)] * position[d];
   return sum;
 }
 
@@ -27,7 +27,7 @@ Layer coarsen(const Layer& in) {
   std::vector<int> last;  // the innermost old axis of each new one
   for (const int d : kept) {
     const auto joins = [&](const Affine& form) {
-      return form.coef[at(last.back())] == form.coef[at(d)] * in.shape[d];
+      return form.coef[usize(last.back())] == form.coef[usize(d)] * in.shape[d];
     };
     bool join = !last.empty() && joins(in.address);
     for (const Guard& guard : in.guards) join = join && joins(guard.form);
@@ -42,7 +42,7 @@ Layer coarsen(const Layer& in) {
   const auto pick = [&](const Affine& form) {
     Affine result;
     result.offset = form.offset;
-    for (std::size_t i = 0; i < last.size(); ++i) result.coef[i] = form.coef[at(last[i])];
+    for (std::size_t i = 0; i < last.size(); ++i) result.coef[i] = form.coef[usize(last[i])];
     return result;
   };
   out.shape = shape;
@@ -57,7 +57,7 @@ IndexMap IndexMap::contiguous(const Shape& shape) {
   layer.shape = shape;
   std::int64_t stride = 1;
   for (int d = shape.rank() - 1; d >= 0; --d) {
-    layer.address.coef[at(d)] = stride;
+    layer.address.coef[usize(d)] = stride;
     stride *= shape[d];
   }
   map.layers_.push_back(layer);
@@ -83,7 +83,7 @@ void IndexMap::drop_satisfied_guards() {
   std::erase_if(layer.guards, [&](const Guard& guard) {
     std::int64_t low = guard.form.offset, high = low;
     for (int d = 0; d < layer.shape.rank(); ++d) {
-      const std::int64_t reach = guard.form.coef[at(d)] * (layer.shape[d] - 1);
+      const std::int64_t reach = guard.form.coef[usize(d)] * (layer.shape[d] - 1);
       (reach < 0 ? low : high) += reach;
     }
     return low >= 0 && high < guard.extent;
@@ -97,7 +97,7 @@ IndexMap IndexMap::permute(const std::vector<int>& order) const {
   map.layers_[0].shape = shape;
   map.each_form([&](Affine& form) {
     const Affine old = form;
-    for (std::size_t i = 0; i < order.size(); ++i) form.coef[i] = old.coef[at(order[i])];
+    for (std::size_t i = 0; i < order.size(); ++i) form.coef[i] = old.coef[usize(order[i])];
   });
   return map;
 }
@@ -111,7 +111,7 @@ IndexMap IndexMap::broadcast(const Shape& shape) const {
     const Affine old = form;
     for (int d = 0; d < shape.rank(); ++d) {
       const bool repeats = d < lead || (from[d - lead] == 1 && shape[d] != 1);
-      form.coef[at(d)] = repeats ? 0 : old.coef[at(d - lead)];
+      form.coef[usize(d)] = repeats ? 0 : old.coef[usize(d - lead)];
     }
   });
   return map;
@@ -120,7 +120,7 @@ IndexMap IndexMap::broadcast(const Shape& shape) const {
 IndexMap IndexMap::narrow(int axis, std::int64_t start, std::int64_t length) const {
   IndexMap map = *this;
   map.layers_[0].shape[axis] = length;
-  map.each_form([&](Affine& form) { form.offset += form.coef[at(axis)] * start; });
+  map.each_form([&](Affine& form) { form.offset += form.coef[usize(axis)] * start; });
   map.drop_satisfied_guards();
   return map;
 }
@@ -129,8 +129,8 @@ IndexMap IndexMap::flip(int axis) const {
   IndexMap map = *this;
   const std::int64_t last = layers_[0].shape[axis] - 1;
   map.each_form([&](Affine& form) {
-    form.offset += form.coef[at(axis)] * last;
-    form.coef[at(axis)] = -form.coef[at(axis)];
+    form.offset += form.coef[usize(axis)] * last;
+    form.coef[usize(axis)] = -form.coef[usize(axis)];
   });
   return map;
 }
@@ -140,9 +140,9 @@ IndexMap IndexMap::pad(int axis, std::int64_t before, std::int64_t after, double
   Layer& layer = map.layers_[0];
   const std::int64_t size = layer.shape[axis];
   layer.shape[axis] = size + before + after;
-  map.each_form([&](Affine& form) { form.offset -= form.coef[at(axis)] * before; });
+  map.each_form([&](Affine& form) { form.offset -= form.coef[usize(axis)] * before; });
   Guard guard;
-  guard.form.coef[at(axis)] = 1;
+  guard.form.coef[usize(axis)] = 1;
   guard.form.offset = -before;
   guard.extent = size;
   guard.fill = fill;
@@ -159,15 +159,16 @@ IndexMap IndexMap::windows(int axis, std::int64_t size, std::int64_t stride,
   layer.shape[axis] = (layer.shape[axis] - dilation * (size - 1) - 1) / stride + 1;
   layer.shape.push_back(size);
   map.each_form([&](Affine& form) {
-    form.coef[at(rank)] = form.coef[at(axis)] * dilation;
-    form.coef[at(axis)] *= stride;
+    form.coef[usize(rank)] = form.coef[usize(axis)] * dilation;
+    form.coef[usize(axis)] *= stride;
   });
   return map;
 }
 
 IndexMap IndexMap::skew(int axis, int other, std::int64_t distance) const {
   IndexMap map = *this;
-  map.each_form([&](Affine& form) { form.coef[at(other)] -= distance * form.coef[at(axis)]; });
+  map.each_form(
+      [&](Affine& form) { form.coef[usize(other)] -= distance * form.coef[usize(axis)]; });
   return map;
 }
 
@@ -198,9 +199,9 @@ IndexMap IndexMap::reshape(const Shape& shape) const {
       fits = false;
       break;
     }
-    fine.address.coef[at(d)] = coarse.address.coef[at(old)] * done;
+    fine.address.coef[usize(d)] = coarse.address.coef[usize(old)] * done;
     for (std::size_t g = 0; g < fine.guards.size(); ++g)
-      fine.guards[g].form.coef[at(d)] = coarse.guards[g].form.coef[at(old)] * done;
+      fine.guards[g].form.coef[usize(d)] = coarse.guards[g].form.coef[usize(old)] * done;
     done *= shape[d];
     if (done == coarse.shape[old]) --old, done = 1;
   }
@@ -249,15 +250,16 @@ std::int64_t IndexMap::address_of_linear(std::int64_t linear, double& fill) cons
 std::string IndexMap::text() const {
   std::string out;
   const auto form_text = [](const Affine& form, int rank) {
-    std::string text = fmt::format("{}", fmt::join(form.coef.begin(), form.coef.begin() + rank, ","));
+    std::string text =
+        fmt::format("{}", fmt::join(form.coef.begin(), form.coef.begin() + rank, ","));
     return fmt::format("({})+{}", text, form.offset);
   };
   for (const Layer& layer : layers_) {
     if (!out.empty()) out += " then ";
     out += layer.shape.text() + form_text(layer.address, layer.shape.rank());
     for (const Guard& guard : layer.guards)
-      out += fmt::format(" if {}<{} else {}", form_text(guard.form, layer.shape.rank()), guard.extent,
-                         guard.fill);
+      out += fmt::format(" if {}<{} else {}", form_text(guard.form, layer.shape.rank()),
+                         guard.extent, guard.fill);
   }
   return out;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/integers.h"
 #include "tensorgrad/shape.h"
 
 namespace tensorgrad::ir {
@@ -54,7 +55,7 @@ class IndexMap {
   bool is_strided() const { return layers_.size() == 1 && layers_[0].guards.empty(); }
   // Row-major from the start of the memory.
   bool is_contiguous() const;
-  std::int64_t stride(int axis) const { return layers_[0].address.coef[static_cast<std::size_t>(axis)]; }
+  std::int64_t stride(int axis) const { return layers_[0].address.coef[usize(axis)]; }
 
   IndexMap permute(const std::vector<int>& order) const;
   IndexMap broadcast(const Shape& shape) const;

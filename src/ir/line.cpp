@@ -8,6 +8,7 @@
 
 #include "ir/syntax.h"
 #include "support/bits.h"
+#include "support/integers.h"
 
 namespace tensorgrad::ir {
 
@@ -49,7 +50,7 @@ bool too_large(const Shape& shape) {
 template <class Is>
 std::size_t Line::count_while(Is is) const {
   const auto end = std::find_if_not(rest_.begin(), rest_.end(), is);
-  return static_cast<std::size_t>(end - rest_.begin());
+  return usize(end - rest_.begin());
 }
 
 std::string_view Line::take(std::size_t count) {
@@ -107,7 +108,7 @@ void Line::read(std::int64_t& value) {
   skip_blanks();
   const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
   if (error == std::errc::invalid_argument) fail_expected("a whole number");
-  const std::string_view digits = take(static_cast<std::size_t>(end - rest_.data()));
+  const std::string_view digits = take(usize(end - rest_.data()));
   if (error != std::errc() || value > kMostElements || value < -kMostElements)
     fail("the number {} is out of range", digits);
 }

@@ -21,20 +21,24 @@ struct GradientArgs {
   const Node& node;
 
   template <class T>
-  const T& as() const { return node.as<T>(); }
+  const T& as() const {
+    return node.as<T>();
+  }
 };
 
 // How a primitive is computed.
 enum class Core : std::uint8_t {
-  leaf,         // input, parameter, state: lives in memory before the run
-  constant,     // a number; iota: its own position
+  input,  // leaves: they are in memory before the run
+  parameter,
+  state,
+  constant,  // a number; iota: its own position
   iota,
   elementwise,  // `scalar` gives the value of one element
   view,         // `view` gives the index map; nothing is computed
   concat,
-  reduce,       // `combine` over some axes
-  arg_reduce,   // position of the first best element, by `combine` = max or min
-  scan,         // running `combine` along an axis
+  reduce,      // `combine` over some axes
+  arg_reduce,  // position of the first best element, by `combine` = max or min
+  scan,        // running `combine` along an axis
   matmul,
   gather,       // row of a table per id
   take,         // element along an axis per id
@@ -42,17 +46,41 @@ enum class Core : std::uint8_t {
   scatter_add,  // adds elements along an axis, in order
   fold,         // adds sliding windows back
   attention,    // of q, k, v and perhaps a start: ir/sequence.h says how its result is packed
-  attention_gradient,       // of q, k, v, what attention gave, the gradient of its rows, and perhaps a start
-  selective_scan,           // of u, delta, A_log, B, C and D
+  attention_gradient,  // of q, k, v, what attention gave, the gradient of its rows, and perhaps a
+                       // start
+  selective_scan,      // of u, delta, A_log, B, C and D
   selective_scan_gradient,  // of the same, what the scan gave, and the gradient of y
-  composite,    // `expand` writes it with other ops, after differentiation
+  composite,                // `expand` writes it with other ops, after differentiation
 };
+
+// The ops that the compiler asks for by identity. All others are `other`: their record says all
+// that the compiler needs to know.
+enum class OpId : std::uint8_t {
+  other,
+  constant,
+  copy,
+  add,
+  sub,
+  mul,
+  div,
+  neg,
+  where,
+  softmax,
+  reshape,
+  permute,
+  broadcast_to,
+  narrow,
+  pad,
+  stop_gradient,
+};
+inline constexpr int kOpIds = static_cast<int>(OpId::stop_gradient) + 1;
 
 struct Primitive {
   std::string_view name;
+  OpId id = OpId::other;
   Core core = Core::elementwise;
-  int arity = 1;            // -1: any number, at least one
-  std::size_t attrs = 0;    // which alternative of Attrs
+  int arity = 1;          // -1: any number, at least one
+  std::size_t attrs = 0;  // which alternative of Attrs
   Type (*type)(std::span<const Type> in, const Attrs& attrs) = nullptr;
 
   // elementwise: one element of the result from one element of each operand
@@ -64,10 +92,23 @@ struct Primitive {
   // composite: the same value from simpler ops
   Tensor (*expand)(const std::vector<Tensor>& in, const Attrs& attrs) = nullptr;
 
+  // Checks that a run makes: the rule that was broken, for messages; empty when it is about ids out
+  // of range.
+  std::string_view broken = {};
+
   // The gradient of each operand, written with ops; an invalid Tensor for none. Null when the
   // op has no gradient at all.
   std::vector<Tensor> (*gradient)(const GradientArgs& d) = nullptr;
 };
+
+inline bool is(const Node& node, OpId id) { return node.op->id == id; }
+
+inline bool is_leaf(Core core) { return core <= Core::state; }
+inline bool is_leaf(const Node& node) { return is_leaf(node.op->core); }
+// Parameters and state: a run may overwrite them.
+inline bool is_writable(const Node& node) {
+  return node.op->core == Core::parameter || node.op->core == Core::state;
+}
 
 // The alternative of Attrs that holds T.
 template <class T, std::size_t I = 0>

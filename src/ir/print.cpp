@@ -8,6 +8,7 @@
 #include "ir/primitive.h"
 #include "ir/syntax.h"
 #include "support/bits.h"
+#include "support/integers.h"
 #include "tensorgrad/reflect.h"
 
 namespace tensorgrad::ir {
@@ -79,8 +80,8 @@ std::string print(const Attrs& attrs) {
 }
 
 std::string print(const Result& result) {
-  return fmt::format("{} {} = %{}", kResultWords[static_cast<std::size_t>(result.kind)],
-                     quote(result.name), result.node);
+  return fmt::format("{} {} = %{}", kResultWords[usize(result.kind)], quote(result.name),
+                     result.node);
 }
 
 std::string print_node(const Graph& graph, NodeId id) {
@@ -89,8 +90,8 @@ std::string print_node(const Graph& graph, NodeId id) {
   if (!node.inputs.empty()) out += fmt::format("(%{})", fmt::join(node.inputs, ", %"));
   if (const std::string attrs = print(node.attrs); !attrs.empty()) out += ' ' + attrs;
   out += " : " + node.type.text();
-  if (node.site >= 0 && static_cast<std::size_t>(node.site) < graph.sites.size())
-    out += site_text(graph.sites[static_cast<std::size_t>(node.site)]);
+  if (node.site >= 0 && usize(node.site) < graph.sites.size())
+    out += site_text(graph.sites[usize(node.site)]);
   return out;
 }
 

@@ -4,48 +4,90 @@
 
 #include <limits>
 
+#include "support/integers.h"
+
 namespace tensorgrad::ir {
 
 const char* name(ScalarOp op) {
   switch (op) {
-    case ScalarOp::load: return "load";
-    case ScalarOp::gather: return "gather";
-    case ScalarOp::constant: return "constant";
-    case ScalarOp::add: return "add";
-    case ScalarOp::sub: return "sub";
-    case ScalarOp::mul: return "mul";
-    case ScalarOp::div: return "div";
-    case ScalarOp::minimum: return "minimum";
-    case ScalarOp::maximum: return "maximum";
-    case ScalarOp::pow: return "pow";
-    case ScalarOp::neg: return "neg";
-    case ScalarOp::abs: return "abs";
-    case ScalarOp::sign: return "sign";
-    case ScalarOp::sqrt: return "sqrt";
-    case ScalarOp::exp: return "exp";
-    case ScalarOp::expm1: return "expm1";
-    case ScalarOp::log: return "log";
-    case ScalarOp::log1p: return "log1p";
-    case ScalarOp::sin: return "sin";
-    case ScalarOp::cos: return "cos";
-    case ScalarOp::tanh: return "tanh";
-    case ScalarOp::erf: return "erf";
-    case ScalarOp::less: return "less";
-    case ScalarOp::less_equal: return "less_equal";
-    case ScalarOp::equal: return "equal";
-    case ScalarOp::logical_and: return "and";
-    case ScalarOp::logical_or: return "or";
-    case ScalarOp::logical_not: return "not";
-    case ScalarOp::select: return "select";
-    case ScalarOp::to_f32: return "to_f32";
-    case ScalarOp::to_i32: return "to_i32";
-    case ScalarOp::to_bool: return "to_bool";
-    case ScalarOp::is_finite: return "is_finite";
-    case ScalarOp::random: return "random";
-    case ScalarOp::check_index: return "check_index";
-    case ScalarOp::reduce: return "reduce";
-    case ScalarOp::spread: return "spread";
-    case ScalarOp::accumulator: return "accumulator";
+    case ScalarOp::load:
+      return "load";
+    case ScalarOp::gather:
+      return "gather";
+    case ScalarOp::constant:
+      return "constant";
+    case ScalarOp::add:
+      return "add";
+    case ScalarOp::sub:
+      return "sub";
+    case ScalarOp::mul:
+      return "mul";
+    case ScalarOp::div:
+      return "div";
+    case ScalarOp::minimum:
+      return "minimum";
+    case ScalarOp::maximum:
+      return "maximum";
+    case ScalarOp::pow:
+      return "pow";
+    case ScalarOp::neg:
+      return "neg";
+    case ScalarOp::abs:
+      return "abs";
+    case ScalarOp::sign:
+      return "sign";
+    case ScalarOp::sqrt:
+      return "sqrt";
+    case ScalarOp::exp:
+      return "exp";
+    case ScalarOp::expm1:
+      return "expm1";
+    case ScalarOp::log:
+      return "log";
+    case ScalarOp::log1p:
+      return "log1p";
+    case ScalarOp::sin:
+      return "sin";
+    case ScalarOp::cos:
+      return "cos";
+    case ScalarOp::tanh:
+      return "tanh";
+    case ScalarOp::erf:
+      return "erf";
+    case ScalarOp::normal_cdf:
+      return "normal_cdf";
+    case ScalarOp::less:
+      return "less";
+    case ScalarOp::less_equal:
+      return "less_equal";
+    case ScalarOp::equal:
+      return "equal";
+    case ScalarOp::logical_and:
+      return "and";
+    case ScalarOp::logical_or:
+      return "or";
+    case ScalarOp::logical_not:
+      return "not";
+    case ScalarOp::select:
+      return "select";
+    case ScalarOp::to_f32:
+      return "to_f32";
+    case ScalarOp::to_i32:
+      return "to_i32";
+    case ScalarOp::to_bool:
+      return "to_bool";
+    case ScalarOp::is_finite:
+      return "is_finite";
+    case ScalarOp::random:
+      return "random";
+    case ScalarOp::check_index:
+      return "check_index";
+    case ScalarOp::reduce:
+      return "reduce";
+    case ScalarOp::spread:
+      return "spread";
+    case ScalarOp::accumulator:
+      return "accumulator";
   }
   return "?";
 }
@@ -61,8 +103,10 @@ bool is_arithmetic(ScalarOp op) {
     case ScalarOp::check_index:
     case ScalarOp::reduce:
     case ScalarOp::spread:
-    case ScalarOp::accumulator: return false;
-    default: return true;
+    case ScalarOp::accumulator:
+      return false;
+    default:
+      return true;
   }
 }
 
@@ -78,18 +122,26 @@ bool is_costly(ScalarOp op) {
     case ScalarOp::cos:
     case ScalarOp::tanh:
     case ScalarOp::erf:
-    case ScalarOp::random: return true;
-    default: return false;
+    case ScalarOp::normal_cdf:
+    case ScalarOp::random:
+      return true;
+    default:
+      return false;
   }
 }
 
 const char* name(Combine combine) {
   switch (combine) {
-    case Combine::none: return "none";
-    case Combine::add: return "add";
-    case Combine::mul: return "mul";
-    case Combine::max: return "max";
-    case Combine::min: return "min";
+    case Combine::none:
+      return "none";
+    case Combine::add:
+      return "add";
+    case Combine::mul:
+      return "mul";
+    case Combine::max:
+      return "max";
+    case Combine::min:
+      return "min";
   }
   return "?";
 }
@@ -98,12 +150,16 @@ double identity(Combine combine, DType dtype) {
   const bool real = dtype == DType::f32;
   switch (combine) {
     case Combine::none:
-    case Combine::add: return 0;
-    case Combine::mul: return 1;
+    case Combine::add:
+      return 0;
+    case Combine::mul:
+      return 1;
     case Combine::max:
-      return real ? -std::numeric_limits<double>::infinity() : std::numeric_limits<std::int32_t>::min();
+      return real ? -std::numeric_limits<double>::infinity()
+                  : std::numeric_limits<std::int32_t>::min();
     case Combine::min:
-      return real ? std::numeric_limits<double>::infinity() : std::numeric_limits<std::int32_t>::max();
+      return real ? std::numeric_limits<double>::infinity()
+                  : std::numeric_limits<std::int32_t>::max();
   }
   return 0;
 }
@@ -114,9 +170,10 @@ Reg ScalarProgram::push(Instr instr) {
                            instr.op != ScalarOp::reduce && instr.op != ScalarOp::spread;
   if (elementwise) {
     // A gather reads elements of the space; a constant is whatever its user is.
-    bool all_lines = instr.op != ScalarOp::accumulator && instr.op != ScalarOp::gather, any_line = false;
+    bool all_lines = instr.op != ScalarOp::accumulator && instr.op != ScalarOp::gather,
+         any_line = false;
     for (const Reg* r : operands) {
-      if (*r < 0 || code[static_cast<std::size_t>(*r)].op == ScalarOp::constant) continue;
+      if (*r < 0 || code[usize(*r)].op == ScalarOp::constant) continue;
       (line(*r) ? any_line : all_lines) = line(*r);
     }
     if (any_line && all_lines) instr.line = true;

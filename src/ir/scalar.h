@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/integers.h"
 #include "tensorgrad/shape.h"
 
 namespace tensorgrad::ir {
@@ -14,15 +15,39 @@ namespace tensorgrad::ir {
 using Reg = std::int32_t;
 
 enum class ScalarOp : std::uint8_t {
-  load,      // element of load `slot`
-  gather,    // element of load `slot`, moved by a * stride; a must be in 0 .. extent-1
+  load,    // element of load `slot`
+  gather,  // element of load `slot`, moved by a * stride; a must be in 0 .. extent-1
   constant,
-  add, sub, mul, div, minimum, maximum, pow,
-  neg, abs, sign, sqrt, exp, expm1, log, log1p, sin, cos, tanh, erf,
-  less, less_equal, equal,
-  logical_and, logical_or, logical_not,
-  select,    // a ? b : c
-  to_f32, to_i32, to_bool,
+  add,
+  sub,
+  mul,
+  div,
+  minimum,
+  maximum,
+  pow,
+  neg,
+  abs,
+  sign,
+  sqrt,
+  exp,
+  expm1,
+  log,
+  log1p,
+  sin,
+  cos,
+  tanh,
+  erf,
+  normal_cdf,  // the probability that a standard normal variable is below a
+  less,
+  less_equal,
+  equal,
+  logical_and,
+  logical_or,
+  logical_not,
+  select,  // a ? b : c
+  to_f32,
+  to_i32,
+  to_bool,
   is_finite,
   random,       // uniform in [0, 1): threefry of key (a, b), counter (site, c)
   check_index,  // a itself; it is an error unless in 0 .. extent-1
@@ -47,31 +72,35 @@ struct Instr {
   ScalarOp op = ScalarOp::constant;
   DType dtype = DType::f32;
   Reg a = -1, b = -1, c = -1;
-  double value = 0;         // constant
-  int slot = 0;             // load, gather
-  std::int64_t extent = 0;  // gather, check_index
-  std::int64_t stride = 0;  // gather
-  std::uint32_t site = 0;   // random
-  std::int32_t node = -1;   // gather, check_index: the graph's node, for messages
+  double value = 0;                 // constant
+  int slot = 0;                     // load, gather
+  std::int64_t extent = 0;          // gather, check_index
+  std::int64_t stride = 0;          // gather
+  std::uint32_t site = 0;           // random
+  std::int32_t node = -1;           // gather, check_index: the graph's node, for messages
   Combine combine = Combine::none;  // reduce
-  bool line = false;        // one value per line (row or column) instead of one per element
+  bool line = false;                // one value per line (row or column) instead of one per element
 };
 
 struct ScalarProgram {
   std::vector<Instr> code;
 
-  DType dtype(Reg r) const { return code[static_cast<std::size_t>(r)].dtype; }
+  DType dtype(Reg r) const { return code[usize(r)].dtype; }
 
   // An op over values per line gives a value per line; where both kinds meet, lines are spread.
   Reg push(Instr instr);
-  Reg load(int slot, DType dtype) { return push({.op = ScalarOp::load, .dtype = dtype, .slot = slot}); }
+  Reg load(int slot, DType dtype) {
+    return push({.op = ScalarOp::load, .dtype = dtype, .slot = slot});
+  }
   Reg constant(double value, DType dtype = DType::f32) {
     return push({.op = ScalarOp::constant, .dtype = dtype, .value = value});
   }
-  bool line(Reg r) const { return code[static_cast<std::size_t>(r)].line; }
+  bool line(Reg r) const { return code[usize(r)].line; }
   // Same type in and out.
   Reg unary(ScalarOp op, Reg a) { return push({.op = op, .dtype = dtype(a), .a = a}); }
-  Reg binary(ScalarOp op, Reg a, Reg b) { return push({.op = op, .dtype = dtype(a), .a = a, .b = b}); }
+  Reg binary(ScalarOp op, Reg a, Reg b) {
+    return push({.op = op, .dtype = dtype(a), .a = a, .b = b});
+  }
   Reg compare(ScalarOp op, Reg a, Reg b) {
     return push({.op = op, .dtype = DType::boolean, .a = a, .b = b});
   }

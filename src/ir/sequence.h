@@ -1,12 +1,19 @@
-// Sizes of the kernels that walk along sequences, and how their results are packed: a node has one result, so that
-// several tensors lie in it one behind the other, or side by side. Views take them apart.
+// Sizes of the kernels that walk along sequences, and how their results are packed: a node has one
+// result, so that several tensors lie in it one behind the other, or side by side. Views take them
+// apart.
 #pragma once
 
 #include <cstdint>
 
+#include "support/integers.h"
+
 namespace tensorgrad::ir {
 
-// Where a part of a packed result lies: element [b, t, h, d] at offset + (b * positions + t) * row + h * size + d.
+// Parts start at multiples of four elements, so that vector loads are aligned.
+inline std::int64_t align(std::int64_t elements) { return round_up(elements, 4); }
+
+// Where a part of a packed result lies: element [b, t, h, d] at offset + (b * positions + t) * row
+// + h * size + d.
 struct PackedPart {
   std::int64_t offset = 0, row = 0;
 };
@@ -23,41 +30,43 @@ struct AttentionShape {
   std::int64_t lse() const { return align(B * T * H * V); }
   std::int64_t result_elements() const { return lse() + B * H * T; }
 
-  // Of its gradient. With one size of head and as many keys as queries, a row holds those of q, k and v side by side.
+  // Of its gradient. With one size of head and as many keys as queries, a row holds those of q, k
+  // and v side by side.
   bool side_by_side() const { return T == S && D == V; }
   PackedPart dq() const { return {0, side_by_side() ? (H + 2 * G) * D : H * D}; }
-  PackedPart dk() const { return side_by_side() ? PackedPart{H * D, dq().row} : PackedPart{align(B * T * H * D), G * D}; }
+  PackedPart dk() const {
+    return side_by_side() ? PackedPart{H * D, dq().row} : PackedPart{align(B * T * H * D), G * D};
+  }
   PackedPart dv() const {
-    return side_by_side() ? PackedPart{(H + G) * D, dq().row} : PackedPart{dk().offset + align(B * S * G * D), G * V};
+    return side_by_side() ? PackedPart{(H + G) * D, dq().row}
+                          : PackedPart{dk().offset + align(B * S * G * D), G * V};
   }
   std::int64_t gradient_elements() const {
     return side_by_side() ? B * T * dq().row : dv().offset + B * S * G * V;
   }
-
-  static std::int64_t align(std::int64_t elements) { return (elements + 3) / 4 * 4; }
 };
 
-// The recurrence of a selective state space: u and delta [B, L, E], A_log [E, N], B and C [B, L, N], D [E].
+// The recurrence of a selective state space: u and delta [B, L, E], A_log [E, N], B and C [B, L,
+// N], D [E].
 struct SelectiveScanShape {
   std::int64_t B = 0, L = 0, E = 0, N = 0;
-  std::int64_t chunk = 1;  // the state is kept before each chunk of this many steps, and computed again in between
-  bool zoh = false;        // zero-order hold instead of Euler's rule
+  std::int64_t chunk =
+      1;  // the state is kept before each chunk of this many steps, and computed again in between
+  bool zoh = false;  // zero-order hold instead of Euler's rule
 
-  std::int64_t chunks() const { return (L + chunk - 1) / chunk; }
+  std::int64_t chunks() const { return ceil_div(L, chunk); }
   // Of the scan: y [B, L, E], then the states before chunks 1, 2, ... [B, chunks - 1, E, N].
   std::int64_t states() const { return align(B * L * E); }
   std::int64_t kept() const { return L > 0 ? chunks() - 1 : 0; }
   std::int64_t result_elements() const { return states() + B * kept() * E * N; }
 
-  // Of its gradient: du [B, L, E], ddelta [B, L, E], dB [B, L, N], dC [B, L, N], and dA of each sequence [B, E, N],
-  // where A is -exp(A_log).
+  // Of its gradient: du [B, L, E], ddelta [B, L, E], dB [B, L, N], dC [B, L, N], and dA of each
+  // sequence [B, E, N], where A is -exp(A_log).
   std::int64_t ddelta() const { return align(B * L * E); }
   std::int64_t dB() const { return 2 * ddelta(); }
   std::int64_t dC() const { return dB() + align(B * L * N); }
   std::int64_t dA() const { return dC() + align(B * L * N); }
   std::int64_t gradient_elements() const { return dA() + B * E * N; }
-
-  static std::int64_t align(std::int64_t elements) { return (elements + 3) / 4 * 4; }
 };
 
 }  // namespace tensorgrad::ir

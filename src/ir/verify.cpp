@@ -5,12 +5,13 @@
 #include "ir/primitive.h"
 #include "ir/syntax.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::ir {
 
 std::string arity_fault(const Primitive& op, std::size_t operands) {
   if (op.arity < 0) return operands > 0 ? "" : "takes at least one operand";
-  if (operands == static_cast<std::size_t>(op.arity)) return "";
+  if (operands == usize(op.arity)) return "";
   return fmt::format("takes {} operand{}, not {}", op.arity, op.arity == 1 ? "" : "s", operands);
 }
 
@@ -28,7 +29,7 @@ std::string Checker::node(NodeId id) {
   if (node.attrs.index() != node.op->attrs)
     return fmt::format("{} takes attributes of kind {}, not {}", node.op->name, node.op->attrs,
                        node.attrs.index());
-  if (node.site < 0 || static_cast<std::size_t>(node.site) >= graph_.sites.size())
+  if (node.site < 0 || usize(node.site) >= graph_.sites.size())
     return fmt::format("call site {} does not exist: there are {}", node.site, graph_.sites.size());
   try {
     const Type rule = node.op->type(types, node.attrs);
@@ -42,7 +43,7 @@ std::string Checker::node(NodeId id) {
   } catch (const Error& error) {
     return fmt::format("{}: {}", node.op->name, error.what());
   }
-  return node.op->core == Core::leaf ? leaf(node, id) : "";
+  return is_leaf(node) ? leaf(node, id) : "";
 }
 
 std::string Checker::leaf(const Node& node, NodeId id) {

@@ -7,6 +7,7 @@
 #include "ir/primitive.h"
 #include "schedule/operand.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::kernels {
 
@@ -29,8 +30,6 @@ namespace {
 // What a core does to the map of an operand before its program reads it.
 using Finish = std::function<IndexMap(const IndexMap&)>;
 
-std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
-
 IndexMap as_is(const IndexMap& map) { return map; }
 
 // The axis of a map moved to the end.
@@ -44,7 +43,8 @@ IndexMap axis_last(const IndexMap& map, int axis) {
 
 class Lowering {
  public:
-  Lowering(const Plan& plan, const schedule::Step& step) : plan_(plan), graph_(plan.graph), step_(step) {}
+  Lowering(const Plan& plan, const schedule::Step& step)
+      : plan_(plan), graph_(plan.graph), step_(step) {}
 
   Kernel run() {
     if (step_.copied >= 0) {
@@ -57,17 +57,25 @@ class Lowering {
     kernel_.name = fmt::format("{}", fmt::join(names, "_"));
     kernel_.lines = group.lines, kernel_.length = group.length;
     switch (group.kind) {
-      case Group::Kind::rows: rows(); break;
-      case Group::Kind::columns: columns(); break;
-      case Group::Kind::matmul: matmul(); break;
-      case Group::Kind::single: single(); break;
+      case Group::Kind::rows:
+        rows();
+        break;
+      case Group::Kind::columns:
+        columns();
+        break;
+      case Group::Kind::matmul:
+        matmul();
+        break;
+      case Group::Kind::single:
+        single();
+        break;
     }
     return std::move(kernel_);
   }
 
  private:
   const Shape& shape_of(NodeId id) const { return graph_[id].type.shape; }
-  bool inlined(NodeId id) const { return plan_.fused.inlined[at(id)]; }
+  bool inlined(NodeId id) const { return plan_.fused.inlined[usize(id)]; }
 
   ir::Store store_of(const schedule::Stored& stored, Reg value) const {
     return {stored.place, graph_[stored.node].type.dtype, value, stored.node};
@@ -111,7 +119,8 @@ class Lowering {
       program.code[i].node = id;
       if (line && program.code[i].op != ScalarOp::constant) program.code[i].line = true;
     }
-    if (!line && program.line(r)) r = program.push({.op = ScalarOp::spread, .dtype = program.dtype(r), .a = r});
+    if (!line && program.line(r))
+      r = program.push({.op = ScalarOp::spread, .dtype = program.dtype(r), .a = r});
     return r;
   }
 
@@ -131,7 +140,7 @@ class Lowering {
       out.value = graph_[id].as<ir::ConstantAttrs>().value;
     } else if (graph_[id].op->core == Core::iota) {
       out.source = Load::Source::iota;
-    } else if (const auto& place = plan_.places[at(id)]) {
+    } else if (const auto& place = plan_.places[usize(id)]) {
       out.place = *place;
     } else {
       internal_error("a kernel reads what is not in memory: {}", ir::print_node(graph_, id));
@@ -146,12 +155,13 @@ class Lowering {
     for (std::size_t i = 0; i < program.code.size(); ++i) {
       const Instr& instr = program.code[i];
       if (instr.op != ScalarOp::load || instr.line != line) continue;
-      const Load& other = kernel_.loads[static_cast<std::size_t>(instr.slot)];
+      const Load& other = kernel_.loads[usize(instr.slot)];
       if (other.source == made.source && other.place == made.place && other.value == made.value &&
           other.dtype == made.dtype && other.map == made.map)
         return static_cast<Reg>(i);
     }
-    return program.push({.op = ScalarOp::load, .dtype = made.dtype, .slot = add(made), .line = line});
+    return program.push(
+        {.op = ScalarOp::load, .dtype = made.dtype, .slot = add(made), .line = line});
   }
 
   int add(Load made) {
@@ -173,7 +183,7 @@ class Lowering {
     for (const NodeId id : step_.group.nodes) {
       if (inlined(id)) continue;
       const Node& node = graph_[id];
-      const bool line = plan_.fused.line[at(id)];
+      const bool line = plan_.fused.line[usize(id)];
       Reg r = -1;
       switch (node.op->core) {
         case Core::elementwise: {
@@ -182,11 +192,20 @@ class Lowering {
           r = emit(p, id, in, line);
           break;
         }
-        case Core::reduce: r = reduction(id, value(p, node.inputs[0], as_is, false)); break;
-        case Core::gather: r = gather(id); break;
-        case Core::take: r = take(id); break;
-        case Core::concat: r = concat(id); break;
-        default: internal_error("not a row op: {}", ir::print_node(graph_, id));
+        case Core::reduce:
+          r = reduction(id, value(p, node.inputs[0], as_is, false));
+          break;
+        case Core::gather:
+          r = gather(id);
+          break;
+        case Core::take:
+          r = take(id);
+          break;
+        case Core::concat:
+          r = concat(id);
+          break;
+        default:
+          internal_error("not a row op: {}", ir::print_node(graph_, id));
       }
       regs_[id] = r;
     }
@@ -194,8 +213,12 @@ class Lowering {
   }
 
   Reg reduction(NodeId id, Reg operand) {
-    return kernel_.program.push({.op = ScalarOp::reduce, .dtype = graph_[id].type.dtype, .a = operand, .node = id,
-                                 .combine = graph_[id].op->combine, .line = true});
+    return kernel_.program.push({.op = ScalarOp::reduce,
+                                 .dtype = graph_[id].type.dtype,
+                                 .a = operand,
+                                 .node = id,
+                                 .combine = graph_[id].op->combine,
+                                 .line = true});
   }
 
   // Values that are loads or numbers are stored through a register of their own all the same; a
@@ -204,11 +227,11 @@ class Lowering {
     ScalarProgram& p = kernel_.program;
     for (const schedule::Stored& stored : step_.stored) {
       Reg r = regs_.at(stored.node);
-      if (p.line(r) && !plan_.fused.line[at(stored.node)])
+      if (p.line(r) && !plan_.fused.line[usize(stored.node)])
         r = p.push({.op = ScalarOp::spread, .dtype = p.dtype(r), .a = r});
-      if (!p.line(r) && plan_.fused.line[at(stored.node)]) {
+      if (!p.line(r) && plan_.fused.line[usize(stored.node)]) {
         // Only a number can be both; it becomes one per line.
-        ir::Instr number = p.code[static_cast<std::size_t>(r)];
+        ir::Instr number = p.code[usize(r)];
         number.line = true;
         r = p.push(number);
       }
@@ -223,11 +246,14 @@ class Lowering {
     Load table = operand(id, 0);
     const std::int64_t stride = table.map.stride(0);
     table.map = table.map.narrow(0, 0, 1).reshape({table_shape[1]}).broadcast(space);
-    const Reg ids = value(kernel_.program, node.inputs[1], [&](const IndexMap& map) {
-      Shape with_one = map.shape();
-      with_one.push_back(1);
-      return map.reshape(with_one).broadcast(space);
-    }, false);
+    const Reg ids = value(
+        kernel_.program, node.inputs[1],
+        [&](const IndexMap& map) {
+          Shape with_one = map.shape();
+          with_one.push_back(1);
+          return map.reshape(with_one).broadcast(space);
+        },
+        false);
     return indirect(id, std::move(table), ids, table_shape[0], stride);
   }
 
@@ -244,8 +270,13 @@ class Lowering {
   Reg indirect(NodeId id, Load data, Reg ids, std::int64_t extent, std::int64_t stride) {
     const DType dtype = data.dtype;
     const int slot = add(std::move(data));
-    return kernel_.program.push({.op = ScalarOp::gather, .dtype = dtype, .a = ids, .slot = slot, .extent = extent,
-                                 .stride = stride, .node = id});
+    return kernel_.program.push({.op = ScalarOp::gather,
+                                 .dtype = dtype,
+                                 .a = ids,
+                                 .slot = slot,
+                                 .extent = extent,
+                                 .stride = stride,
+                                 .node = id});
   }
 
   // Each part is read at its own range of the axis; elsewhere its value does not matter.
@@ -266,9 +297,9 @@ class Lowering {
     std::int64_t end = total;
     for (std::size_t i = node.inputs.size(); i-- > 0;) {
       const std::int64_t size = shape_of(node.inputs[i])[axis], start = end - size;
-      const Reg part = value(p, node.inputs[i], [&](const IndexMap& map) {
-        return map.pad(axis, start, total - end, 0);
-      }, false);
+      const Reg part = value(
+          p, node.inputs[i],
+          [&](const IndexMap& map) { return map.pad(axis, start, total - end, 0); }, false);
       if (out < 0) {
         out = part;
       } else {
@@ -289,12 +320,14 @@ class Lowering {
       const Node& node = graph_[id];
       if (node.op->core == Core::reduce) {
         const std::vector<int> order = schedule::reduce_shape(graph_, id).order;
-        regs_[id] = reduction(id, value(kernel_.program, node.inputs[0], [&](const IndexMap& map) {
-          return map.permute(order);
-        }, false));
+        regs_[id] =
+            reduction(id, value(
+                              kernel_.program, node.inputs[0],
+                              [&](const IndexMap& map) { return map.permute(order); }, false));
       } else {
         std::vector<Reg> in;
-        for (const NodeId input : node.inputs) in.push_back(value(kernel_.program, input, as_is, true));
+        for (const NodeId input : node.inputs)
+          in.push_back(value(kernel_.program, input, as_is, true));
         regs_[id] = emit(kernel_.program, id, in, true);
       }
     }
@@ -318,7 +351,7 @@ class Lowering {
   // A program's value is its last register.
   static void keep_last(ScalarProgram& program, Reg value) {
     if (value == static_cast<Reg>(program.code.size()) - 1) return;
-    program.code.push_back(program.code[static_cast<std::size_t>(value)]);
+    program.code.push_back(program.code[usize(value)]);
   }
 
   void part(NodeId product) {
@@ -329,13 +362,15 @@ class Lowering {
     ScalarProgram& p = out.epilogue;
     regs_[product] = p.push({.op = ScalarOp::accumulator, .dtype = DType::f32});
     for (const NodeId id : step_.group.nodes) {
-      if (inlined(id) || plan_.fused.product[at(id)] != product || graph_[id].op->core != Core::elementwise) continue;
+      if (inlined(id) || plan_.fused.product[usize(id)] != product ||
+          graph_[id].op->core != Core::elementwise)
+        continue;
       std::vector<Reg> in;
       for (const NodeId input : graph_[id].inputs) in.push_back(value(p, input, as_is, false));
       regs_[id] = emit(p, id, in, false);
     }
     for (const schedule::Stored& stored : step_.stored) {
-      if (plan_.fused.product[at(stored.node)] != product) continue;
+      if (plan_.fused.product[usize(stored.node)] != product) continue;
       if (graph_[stored.node].op->core == Core::reduce) {
         out.column_sums = store_of(stored, -1);
         out.sums_columns = true;
@@ -351,19 +386,39 @@ class Lowering {
   void single() {
     const NodeId id = step_.group.nodes.back();
     switch (graph_[id].op->core) {
-      case Core::arg_reduce: arg_reduce(id); break;
-      case Core::scan: scan(id); break;
-      case Core::segment_sum: segment_sum(id); break;
-      case Core::scatter_add: scatter_add(id); break;
-      case Core::fold: fold(id); break;
-      case Core::attention: attention(id, false); break;
-      case Core::attention_gradient: attention(id, true); break;
-      case Core::selective_scan: selective_scan(id, false); break;
-      case Core::selective_scan_gradient: selective_scan(id, true); break;
-      default: internal_error("no kernel for {}", ir::print_node(graph_, id));
+      case Core::arg_reduce:
+        arg_reduce(id);
+        break;
+      case Core::scan:
+        scan(id);
+        break;
+      case Core::segment_sum:
+        segment_sum(id);
+        break;
+      case Core::scatter_add:
+        scatter_add(id);
+        break;
+      case Core::fold:
+        fold(id);
+        break;
+      case Core::attention:
+        attention(id, false);
+        break;
+      case Core::attention_gradient:
+        attention(id, true);
+        break;
+      case Core::selective_scan:
+        selective_scan(id, false);
+        break;
+      case Core::selective_scan_gradient:
+        selective_scan(id, true);
+        break;
+      default:
+        internal_error("no kernel for {}", ir::print_node(graph_, id));
     }
     if (kernel_.stores.empty())
-      for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, 0));
+      for (const schedule::Stored& stored : step_.stored)
+        kernel_.stores.push_back(store_of(stored, 0));
   }
 
   void set_rows(const Shape& space) {
@@ -376,9 +431,10 @@ class Lowering {
     kernel_.kind = Kernel::Kind::arg_reduce;
     kernel_.combine = graph_[id].op->combine;
     set_rows(axis_last(IndexMap::contiguous(shape_of(graph_[id].inputs[0])), axis).shape());
-    keep_last(kernel_.program, value(kernel_.program, graph_[id].inputs[0], [&](const IndexMap& map) {
-      return axis_last(map, axis);
-    }, false));
+    keep_last(kernel_.program,
+              value(
+                  kernel_.program, graph_[id].inputs[0],
+                  [&](const IndexMap& map) { return axis_last(map, axis); }, false));
   }
 
   void scan(NodeId id) {
@@ -387,16 +443,18 @@ class Lowering {
     kernel_.reverse = a.reverse;
     kernel_.store_map = axis_last(IndexMap::contiguous(graph_[id].type.shape), a.axis);
     set_rows(kernel_.store_map.shape());
-    const Reg r = value(kernel_.program, graph_[id].inputs[0], [&](const IndexMap& map) {
-      return axis_last(map, a.axis);
-    }, false);
-    for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, r));
+    const Reg r = value(
+        kernel_.program, graph_[id].inputs[0],
+        [&](const IndexMap& map) { return axis_last(map, a.axis); }, false);
+    for (const schedule::Stored& stored : step_.stored)
+      kernel_.stores.push_back(store_of(stored, r));
   }
 
   void segment_sum(NodeId id) {
     kernel_.kind = Kernel::Kind::segment_sum;
     kernel_.extent = graph_[id].as<ir::RowsAttrs>().rows;
-    const std::int64_t P = shape_of(graph_[id].inputs[1]).count(), D = shape_of(graph_[id].inputs[0]).back();
+    const std::int64_t P = shape_of(graph_[id].inputs[1]).count(),
+                       D = shape_of(graph_[id].inputs[0]).back();
     kernel_.length = P, kernel_.lines = D;
     Load values = operand(id, 0), ids = operand(id, 1);
     values.map = values.map.reshape({P, D});
@@ -444,7 +502,8 @@ class Lowering {
     const std::int64_t reach = (a.size - 1) * a.dilation;
     const std::int64_t behind = std::max<std::int64_t>(0, a.length - map.shape()[axis]);
     const int last = map.shape().rank() - 1;
-    map = map.pad(axis, reach, behind, 0).skew(axis, last, a.dilation).narrow(axis, reach, a.length);
+    map =
+        map.pad(axis, reach, behind, 0).skew(axis, last, a.dilation).narrow(axis, reach, a.length);
     // The few taps of a window go first, so that rows are long.
     std::vector<int> order{last};
     for (int d = 0; d < last; ++d) order.push_back(d);
@@ -454,26 +513,42 @@ class Lowering {
     kernel_.lines = graph_[id].type.shape.count();
     const DType dtype = g.dtype;
     const Reg x = kernel_.program.load(add(std::move(g)), dtype);
-    const Reg sum = kernel_.program.push({.op = ScalarOp::reduce, .dtype = dtype, .a = x, .node = id,
-                                          .combine = ir::Combine::add, .line = true});
-    for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, sum));
+    const Reg sum = kernel_.program.push({.op = ScalarOp::reduce,
+                                          .dtype = dtype,
+                                          .a = x,
+                                          .node = id,
+                                          .combine = ir::Combine::add,
+                                          .line = true});
+    for (const schedule::Stored& stored : step_.stored)
+      kernel_.stores.push_back(store_of(stored, sum));
   }
 
   void attention(NodeId id, bool gradient) {
     const Node& node = graph_[id];
-    const Shape &q = shape_of(node.inputs[0]), &k = shape_of(node.inputs[1]), &v = shape_of(node.inputs[2]);
+    const Shape &q = shape_of(node.inputs[0]), &k = shape_of(node.inputs[1]),
+                &v = shape_of(node.inputs[2]);
     const auto& attrs = node.as<ir::AttentionAttrs>();
     const std::size_t operands = gradient ? 5 : 3;
     kernel_.kind = gradient ? Kernel::Kind::attention_gradient : Kernel::Kind::attention;
-    kernel_.attention = {.B = q[0], .H = q[1], .G = k[1], .T = q[2], .S = k[2], .D = q[3], .V = v[3],
-                         .causal = attrs.causal, .cached = node.inputs.size() > operands, .scale = attrs.scale};
+    kernel_.attention = {.B = q[0],
+                         .H = q[1],
+                         .G = k[1],
+                         .T = q[2],
+                         .S = k[2],
+                         .D = q[3],
+                         .V = v[3],
+                         .causal = attrs.causal,
+                         .cached = node.inputs.size() > operands,
+                         .scale = attrs.scale};
     const ir::AttentionShape& s = kernel_.attention;
     kernel_.lines = s.B * s.H * s.T, kernel_.length = s.S;
     for (std::size_t i = 0; i < 3; ++i) add(operand(id, i));
     if (gradient) {
       const Load packed = operand(id, 3);
       Load out = packed, lse = packed;
-      out.map = packed.map.narrow(0, s.out().offset, s.B * s.T * s.H * s.V).reshape({s.B, s.T, s.H, s.V}).permute({0, 2, 1, 3});
+      out.map = packed.map.narrow(0, s.out().offset, s.B * s.T * s.H * s.V)
+                    .reshape({s.B, s.T, s.H, s.V})
+                    .permute({0, 2, 1, 3});
       lse.map = packed.map.narrow(0, s.lse(), s.B * s.H * s.T).reshape({s.B, s.H, s.T});
       add(std::move(out));
       add(std::move(lse));
@@ -487,13 +562,15 @@ class Lowering {
     const Shape &u = shape_of(node.inputs[0]), &A = shape_of(node.inputs[2]);
     const auto& attrs = node.as<ir::SelectiveScanAttrs>();
     kernel_.kind = gradient ? Kernel::Kind::selective_scan_gradient : Kernel::Kind::selective_scan;
-    kernel_.selective_scan = {.B = u[0], .L = u[1], .E = u[2], .N = A[1], .chunk = attrs.chunk, .zoh = attrs.zoh};
+    kernel_.selective_scan = {
+        .B = u[0], .L = u[1], .E = u[2], .N = A[1], .chunk = attrs.chunk, .zoh = attrs.zoh};
     const ir::SelectiveScanShape& s = kernel_.selective_scan;
     kernel_.lines = s.B * s.E * s.N, kernel_.length = s.L;
     for (std::size_t i = 0; i < 6; ++i) add(operand(id, i));
     if (!gradient) return;
     Load states = operand(id, 6);
-    states.map = states.map.narrow(0, s.states(), s.B * s.kept() * s.E * s.N).reshape({s.B, s.kept(), s.E, s.N});
+    states.map = states.map.narrow(0, s.states(), s.B * s.kept() * s.E * s.N)
+                     .reshape({s.B, s.kept(), s.E, s.N});
     add(std::move(states));
     add(operand(id, 7));
   }
@@ -505,7 +582,8 @@ class Lowering {
     kernel_.length = shape_of(step_.copied).count();
     const Load from = make_load(step_.copied, IndexMap::contiguous(shape_of(step_.copied)));
     const Reg r = kernel_.program.load(add(from), from.dtype);
-    for (const schedule::Stored& stored : step_.stored) kernel_.stores.push_back(store_of(stored, r));
+    for (const schedule::Stored& stored : step_.stored)
+      kernel_.stores.push_back(store_of(stored, r));
   }
 
   const Plan& plan_;
@@ -515,7 +593,7 @@ class Lowering {
   std::map<NodeId, Reg> regs_;  // of the members computed so far, in the current program
   // Of the inlined nodes of the operand that is being read, each seen through its views.
   std::map<std::pair<NodeId, std::vector<NodeId>>, Reg> memo_;
-  std::vector<NodeId> views_;   // above the node that is being read, the nearest last
+  std::vector<NodeId> views_;  // above the node that is being read, the nearest last
 };
 
 }  // namespace

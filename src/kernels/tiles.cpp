@@ -6,11 +6,11 @@
 #include <cmath>
 #include <limits>
 
+#include "support/integers.h"
+
 namespace tensorgrad::kernels {
 
 namespace {
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // A tile and the share of a device's peak that full tiles of it reach (measured on an H200).
 struct Candidate {
@@ -26,31 +26,36 @@ constexpr Candidate kCandidates[] = {
 };
 
 // A large device, in numbers that decide nothing but which of two good choices is taken.
-constexpr double kCores = 128;             // workgroups at a time
-constexpr double kOperations = 50e6;       // per microsecond
-constexpr double kTurn = 0.5;              // microseconds for a tile of k, however small
-constexpr double kBytes = 2.5e6;           // per microsecond
-constexpr double kSecondShader = 3.0;      // microseconds
-constexpr std::int64_t kLongK = 1024;      // shorter ones are not worth a second shader
+constexpr double kCores = 128;         // workgroups at a time
+constexpr double kOperations = 50e6;   // per microsecond
+constexpr double kTurn = 0.5;          // microseconds for a tile of k, however small
+constexpr double kBytes = 2.5e6;       // per microsecond
+constexpr double kSecondShader = 3.0;  // microseconds
+constexpr std::int64_t kLongK = 1024;  // shorter ones are not worth a second shader
 
-double microseconds(const ir::Kernel& kernel, const Candidate& c, std::int64_t splits, std::int64_t columns) {
+double microseconds(const ir::Kernel& kernel, const Candidate& c, std::int64_t splits,
+                    std::int64_t columns) {
   const MatmulTiles& t = c.tiles;
   std::int64_t across = 0;
   for (const ir::MatmulPart& part : kernel.parts) across += ceil_div(part.N, t.TN);
-  const auto groups = static_cast<double>(kernel.batches * ceil_div(kernel.M, t.TM) * across * splits);
+  const auto groups =
+      static_cast<double>(kernel.batches * ceil_div(kernel.M, t.TM) * across * splits);
   const auto K = static_cast<double>(ceil_div(kernel.K, splits));
   const double work = 2.0 * t.TM * t.TN * K / (c.share * kOperations / kCores);
   const double one = std::max(work, kTurn * std::ceil(K / t.TK));
   const double rounds = groups <= kCores ? 1 : std::ceil(2 * groups / kCores) / 2;
   double total = one * rounds;
   if (splits > 1)
-    total += kSecondShader + 8.0 * static_cast<double>(splits * kernel.batches * kernel.M * columns) / kBytes;
+    total += kSecondShader +
+             8.0 * static_cast<double>(splits * kernel.batches * kernel.M * columns) / kBytes;
   return total;
 }
 
 }  // namespace
 
-std::string MatmulTiles::name() const { return direct ? "direct" : fmt::format("{}x{}x{}", TM, TN, TK); }
+std::string MatmulTiles::name() const {
+  return direct ? "direct" : fmt::format("{}x{}x{}", TM, TN, TK);
+}
 
 namespace {
 
@@ -66,7 +71,8 @@ MatmulTiles by_shape(const ir::Kernel& kernel) {
   MatmulTiles best;
   double shortest = std::numeric_limits<double>::infinity();
   for (const Candidate& c : kCandidates)
-    for (std::int64_t splits = 1; splits <= 64 && (splits == 1 || kernel.K >= kLongK); splits *= 2) {
+    for (std::int64_t splits = 1; splits <= 64 && (splits == 1 || kernel.K >= kLongK);
+         splits *= 2) {
       if (kernel.K < splits * 2 * c.tiles.TK && splits > 1) break;
       const double time = microseconds(kernel, c, splits, columns);
       if (time >= shortest) continue;
@@ -93,7 +99,8 @@ std::vector<MatmulTiles> alternatives(const ir::Kernel& kernel) {
 MatmulTiles choose_tiles(const ir::Kernel& kernel) {
   if (kernel.tiles.empty()) return by_shape(kernel);
   const std::vector<MatmulTiles> all = alternatives(kernel);
-  const auto named = std::find_if(all.begin(), all.end(), [&](const MatmulTiles& t) { return t.name() == kernel.tiles; });
+  const auto named = std::find_if(all.begin(), all.end(),
+                                  [&](const MatmulTiles& t) { return t.name() == kernel.tiles; });
   return named == all.end() ? all[0] : *named;
 }
 

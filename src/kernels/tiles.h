@@ -1,6 +1,6 @@
-// Which variant of a matrix product runs, and with which tiles. The order in which it adds is decided by shape
-// alone, so that the same product has the same bits everywhere; among tiles that add in that order a device
-// may take the fastest (`Kernel::tiles`).
+// Which variant of a matrix product runs, and with which tiles. The order in which it adds is
+// decided by shape alone, so that the same product has the same bits everywhere; among tiles that
+// add in that order a device may take the fastest (`Kernel::tiles`).
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 namespace tensorgrad::kernels {
 
 struct MatmulTiles {
-  bool direct = false;            // no tiles: a thread walks k for its element or quad
-  int TM = 0, TN = 0, TK = 0;     // of the result and of k, per workgroup
-  int RM = 0, RN = 0;             // of the result, per thread
-  int slices = 1;                 // parts of TK, each by threads of its own, joined in order in the end
-  std::int64_t splits = 1;        // parts of k, each by workgroups of its own, joined in order by a second shader
+  bool direct = false;         // no tiles: a thread walks k for its element or quad
+  int TM = 0, TN = 0, TK = 0;  // of the result and of k, per workgroup
+  int RM = 0, RN = 0;          // of the result, per thread
+  int slices = 1;  // parts of TK, each by threads of its own, joined in order in the end
+  std::int64_t splits =
+      1;  // parts of k, each by workgroups of its own, joined in order by a second shader
   std::int64_t threads() const { return std::int64_t{TM / RM} * (TN / RN) * slices; }
-  std::string name() const;       // "128x64x16"
+  std::string name() const;  // "128x64x16"
 };
 
 // By Kernel::tiles where it names one of the alternatives, else by shape.

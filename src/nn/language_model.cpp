@@ -1,10 +1,11 @@
-// A language model of layers of several kinds.
+// A language model whose layers may be of several kinds.
 #include "tensorgrad/language_model.h"
 
 #include <cmath>
 #include <sstream>
 
 #include "nn/memory.h"
+#include "nn/sizes.h"
 #include "ops/builder.h"
 #include "support/fail.h"
 
@@ -36,26 +37,35 @@ std::vector<std::string> words_of(const std::string& text) {
 
 }  // namespace
 
-LanguageModel::LanguageModel(const LanguageModelConfig& config)
-    : tok_emb({config.vocab, config.dim}, init::normal(0.02f)), norm(config.dim, config.eps) {
+LanguageModel::LanguageModel(const LanguageModelConfig& config, Site site)
+    : tok_emb({nn::checked("LanguageModel", {{"vocab", config.vocab}, {"dim", config.dim}}, site),
+               config.dim},
+              init::normal(config.embedding_std)),
+      norm(config.dim, config.eps, site) {
   const std::vector<std::string> words = words_of(config.layers);
-  nn::check_sizes("LanguageModel", config.vocab, static_cast<std::int64_t>(words.size()));
-  int added = 0;  // how many results are added to the residual stream
+  if (words.empty())
+    nn::refuse("LanguageModel", "layers names at least one layer: it is empty", site);
+  int added = 0;  // number of results added to the residual stream
   for (const std::string& word : words) added += word == "attention" ? 2 : 1;
   const float scale = 1 / std::sqrt(static_cast<float>(added));
   for (const std::string& word : words) {
     LanguageModelLayer layer;
     if (word == "mamba") {
-      layer.mamba.emplace(own_mamba(config), scale);
+      layer.mamba.emplace(own_mamba(config), MambaBlockOptions{}, site).scale_residual_start(scale);
     } else if (word == "mamba2") {
-      layer.mamba2.emplace(own_mamba2(config), scale);
+      layer.mamba2.emplace(own_mamba2(config), Mamba2BlockOptions{}, site)
+          .scale_residual_start(scale);
     } else if (word == "attention") {
-      layer.attention.emplace(config.dim, config.heads, config.activation, config.eps, config.groups, config.rope_base);
-      nn::scale_start(layer.attention->attn.o, scale);
-      nn::scale_start(layer.attention->mlp.down, scale);
+      const TransformerBlockOptions options{
+          .norm = {.kind = config.norm, .eps = config.eps},
+          .attention = {.groups = config.groups, .rope_base = config.rope_base},
+          .mlp = {.activation = config.activation}};
+      layer.attention.emplace(config.dim, config.heads, options, site);
+      layer.attention->scale_residual_start(scale);
     } else {
-      user_error("LanguageModel: unknown layer '{}' in \"{}\"\n  hint: mamba, mamba2 or attention", word,
-                 config.layers);
+      throw UserError(user_message("LanguageModel",
+                                   fmt::format("unknown layer '{}' in \"{}\"", word, config.layers),
+                                   "mamba, mamba2 or attention", "", site.file, site.line));
     }
     layers.push_back(std::move(layer));
   }
@@ -69,16 +79,16 @@ Tensor LanguageModel::operator()(Operand tokens) const {
   return matmul(norm(x), swap_axes(tok_emb, 0, 1));  // [B, T, V]
 }
 
-StateSpec LanguageModel::state(std::int64_t batch, std::int64_t capacity) const {
+StateSpec LanguageModel::state(std::int64_t batch, std::int64_t capacity, Site site) const {
   StateSpec state;
   bool attends = false;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const LanguageModelLayer& layer = layers[i];
     attends = attends || layer.attention;
     nn::add_layer(state, i,
-                  layer.mamba    ? layer.mamba->state(batch)
-                  : layer.mamba2 ? layer.mamba2->state(batch)
-                                 : layer.attention->attn.state(batch, capacity));
+                  layer.mamba    ? layer.mamba->state(batch, site)
+                  : layer.mamba2 ? layer.mamba2->state(batch, site)
+                                 : layer.attention->attn.state(batch, capacity, site));
   }
   if (attends) state.push_back({nn::kPosition, {}, i32});
   return state;
@@ -93,10 +103,12 @@ Step LanguageModel::step(Operand tokens, const Inputs& state) const {
     const LanguageModelLayer& layer = layers[i];
     if (layer.attention) {
       if (!position.valid()) position = memory.advance(ids.size(1), memory.cache_size(i));
-      x = memory.with_cache(i, [&](KeyValues& cache) { return layer.attention->step(x, cache, position); });
+      x = memory.with_cache(
+          i, [&](KeyValues& cache) { return layer.attention->step(x, cache, position); });
     } else {
-      x = memory.with_state(
-          i, [&](MambaState& own) { return layer.mamba ? layer.mamba->step(x, own) : layer.mamba2->step(x, own); });
+      x = memory.with_state(i, [&](MambaState& own) {
+        return layer.mamba ? layer.mamba->step(x, own) : layer.mamba2->step(x, own);
+      });
     }
   }
   return memory.finish(matmul(norm(x), swap_axes(tok_emb, 0, 1)));

@@ -12,12 +12,12 @@
 
 namespace tensorgrad::nn {
 
-// How many tokens came before; the state of models with attention has it.
+// Number of tokens seen so far. Part of the state of every model with attention.
 inline constexpr const char* kPosition = "position";
 
 // "layers.2.keys"
 std::string layer_state_name(std::size_t layer, std::string_view name);
-// Adds the state of one layer to that of the model.
+// Adds one layer's state to the model's state.
 void add_layer(StateSpec& state, std::size_t layer, const StateSpec& of_layer);
 
 // The state of one step: read by name, written under the same names.
@@ -28,7 +28,7 @@ class Memory {
   Tensor read(const std::string& name) const { return in_[{name, site_}]; }
   void write(const std::string& name, const Tensor& value) { after_.emplace_back(name, value); }
 
-  // Calls step(state of that layer) and keeps what it becomes.
+  // Calls step(state of that layer) and writes back the state that `step` leaves.
   template <class F>
   Tensor with_state(std::size_t layer, F&& step) {
     MambaState state{read(layer_state_name(layer, "window")), read(layer_state_name(layer, "h"))};
@@ -45,10 +45,12 @@ class Memory {
     write(layer_state_name(layer, "values"), cache.values);
     return out;
   }
-  // The position before T tokens, which it counts; an error while running where a cache of `capacity` has no room for
-  // them.
+  // Adds T to the position and returns the position before these T tokens. The run fails if a cache
+  // of `capacity` positions has no room for them.
   Tensor advance(std::int64_t T, std::int64_t capacity);
-  std::int64_t cache_size(std::size_t layer) const { return read(layer_state_name(layer, "keys")).size(-2); }
+  std::int64_t cache_size(std::size_t layer) const {
+    return read(layer_state_name(layer, "keys")).size(-2);
+  }
 
   Step finish(const Tensor& logits) { return {logits, std::move(after_)}; }
 
@@ -58,25 +60,27 @@ class Memory {
   std::vector<std::pair<std::string, Tensor>> after_;
 };
 
-// i32 [B, T], or an error of the call.
+// Returns the tokens as i32 [B, T]; fails the call if they are not.
 Tensor token_ids(const ops::Call& call, const Operand& tokens);
 
-// A model has at least one token and one layer.
-void check_sizes(const char* model, std::int64_t vocab, std::int64_t layers);
-
-// The position before T tokens: an error while running where a cache of `capacity` has no room for them.
+// Returns `position`, the position before T tokens. The run fails if a cache of `capacity`
+// positions has no room for them.
 Tensor with_room(const Tensor& position, std::int64_t T, std::int64_t capacity);
 
-// Position t of [B, T, ...].
-inline Tensor at_position(const Tensor& x, std::int64_t t) { return squeeze(narrow(x, 1, t, 1), 1); }
+// Selects position t of [B, T, ...].
+inline Tensor at_position(const Tensor& x, std::int64_t t) {
+  return squeeze(narrow(x, 1, t, 1), 1);
+}
 
-// How the bias of a step size starts: steps from a thousandth to a tenth.
+// Initial values for the bias of a step size: steps from 0.001 to 0.1.
 inline Init step_sizes() { return init::step_size(1e-3f, 1e-1f); }
 
-// Starts a layer smaller by a factor than it would by itself.
-void scale_start(Linear& layer, float factor);
+// The parameter with its initial values multiplied by `factor`. Throws a UserError if the
+// initialiser makes logarithms, which a factor does not scale.
+Param scaled_start(const Param& param, float factor);
 
-// ---- models of one kind of Mamba's blocks: M has tok_emb, layers and norm, its output head is tied to the embedding
+// ---- Models made of one kind of Mamba block. M has tok_emb, layers and norm; its output head is
+// tied to the embedding.
 
 template <class M>
 Tensor logits_of(const char* name, const M& model, const Operand& tokens) {
@@ -87,9 +91,10 @@ Tensor logits_of(const char* name, const M& model, const Operand& tokens) {
 }
 
 template <class M>
-StateSpec state_of(const M& model, std::int64_t batch) {
+StateSpec state_of(const M& model, std::int64_t batch, Site site) {
   StateSpec state;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) add_layer(state, i, model.layers[i].state(batch));
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    add_layer(state, i, model.layers[i].state(batch, site));
   return state;
 }
 

@@ -1,7 +1,9 @@
-// The state of generation: declared, fed, read back.
+// The state of generation: declaration, input and readback.
 #include "tensorgrad/state.h"
 
 #include "nn/memory.h"
+#include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad {
 
@@ -13,9 +15,10 @@ std::vector<InputSpec> with_state(const StateSpec& state, std::vector<InputSpec>
 NamedArrays zero_state(const StateSpec& state) {
   NamedArrays memory;
   for (const InputSpec& spec : state) {
-    const auto count = static_cast<std::size_t>(spec.shape.count());
-    memory[spec.name] = spec.dtype == f32 ? Array(spec.shape, std::vector<float>(count))
-                                          : Array(spec.shape, std::vector<std::int32_t>(count), spec.dtype);
+    const auto count = usize(spec.shape.count());
+    memory[spec.name] = spec.dtype == f32
+                            ? Array(spec.shape, std::vector<float>(count))
+                            : Array(spec.shape, std::vector<std::int32_t>(count), spec.dtype);
   }
   return memory;
 }
@@ -50,11 +53,8 @@ void add_layer(StateSpec& state, std::size_t layer, const StateSpec& of_layer) {
   }
 }
 
-void check_sizes(const char* model, std::int64_t vocab, std::int64_t layers) {
-  if (vocab < 1 || layers < 1) user_error("{}: needs at least one token and one layer: vocab {}, layers {}", model, vocab, layers);
-}
-
-// The last of the T positions is looked up in a table as long as the cache, so that a full one ends the run.
+// Looks up the last of the T positions in a table as long as the cache. If the cache is full, the
+// id is out of range and the run fails.
 Tensor with_room(const Tensor& position, std::int64_t T, std::int64_t capacity) {
   const int last = static_cast<int>(T) - 1;
   return squeeze(take_along_axis(arange(capacity), reshape(position + last, {1}), 0), 0) - last;
@@ -72,9 +72,39 @@ Tensor token_ids(const ops::Call& call, const Operand& tokens) {
   return ids;
 }
 
-void scale_start(Linear& layer, float factor) {
-  const Init& own = layer.W.init();
-  layer.W = Param(layer.W.shape(), init::uniform(own.a * factor, own.b * factor));
+Param scaled_start(const Param& param, float factor) {
+  const auto refuse_kind = [](std::string_view kind) {
+    user_error(
+        "scale_residual_start: init::{} makes logarithms, which a factor does not scale\n  hint: "
+        "another init for this projection",
+        kind);
+  };
+  Init own = param.init();
+  switch (own.kind) {
+    case Init::Kind::zeros:
+      break;
+    case Init::Kind::ones:
+      own = init::constant(factor);
+      break;
+    case Init::Kind::constant:
+    case Init::Kind::normal:
+    case Init::Kind::uniform:
+      own.a *= factor, own.b *= factor;
+      break;
+    case Init::Kind::literal:
+      for (float& value : own.values) value *= factor;
+      break;
+    case Init::Kind::function:
+      own.function = [whole = own.function, factor](std::int64_t i) { return whole(i) * factor; };
+      break;
+    case Init::Kind::log_of_uniform:
+      refuse_kind("log_of_uniform");
+      break;
+    case Init::Kind::step_size:
+      refuse_kind("step_size");
+      break;
+  }
+  return Param(param.shape(), own).decay(param.decays()).freeze(param.frozen());
 }
 
 }  // namespace nn

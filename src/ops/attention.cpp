@@ -1,9 +1,10 @@
-// Attention in one piece: softmax(scale q k^T) v without the scores in memory, and its gradient.
+// Fused attention: softmax(scale q k^T) v without storing the scores, and its gradient.
 #include <cmath>
 
 #include "ir/sequence.h"
 #include "ops/builder.h"
 #include "ops/table.h"
+#include "support/integers.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::ops {
@@ -21,70 +22,95 @@ std::string described(std::span<const Type> in) {
   return fmt::format("q is {}, k is {}, v is {}", in[0].text(), in[1].text(), in[2].text());
 }
 
-// The sizes, from q, k and v and whether a start follows. `operands` says what they are, for messages.
-AttentionShape checked_shape(std::span<const Type> in, bool cached, const Attrs& attrs, const std::string& operands) {
+// Checks and returns the sizes of q, k and v. `cached`: a start operand follows. `operands`
+// describes the operands in error messages.
+AttentionShape checked_shape(std::span<const Type> in, bool cached, const Attrs& attrs,
+                             const std::string& operands) {
   const Shape &q = in[0].shape, &k = in[1].shape, &v = in[2].shape;
   bool fits = q.rank() == 4 && k.rank() == 4 && v.rank() == 4;
-  for (int i = 0; i < 3; ++i) fits = fits && in[static_cast<std::size_t>(i)].dtype == DType::f32;
+  for (int i = 0; i < 3; ++i) fits = fits && in[usize(i)].dtype == DType::f32;
   fits = fits && k[0] == q[0] && v[0] == q[0] && k[3] == q[3] && v[1] == k[1] && v[2] == k[2];
-  if (!fits)
-    break_rule("", "needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]: {}", operands);
+  if (!fits) break_rule("", "needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]: {}", operands);
   if (k[1] == 0 || q[1] == 0 ? q[1] != k[1] : q[1] % k[1] != 0)
     break_rule("", "the heads of k divide those of q: {}", operands);
   if (cached && (in.back().dtype != DType::i32 || in.back().shape.rank() != 0))
     break_rule("", "the start is one i32 number: start is {}", in.back().text());
   const auto& a = std::get<ir::AttentionAttrs>(attrs);
   if (cached && !a.causal)
-    break_rule("leave the start out", "a start says which keys a query sees, and needs causal attention");
+    break_rule("leave the start out",
+               "a start says which keys a query sees, and needs causal attention");
   if (q[3] == 0 || v[3] == 0) break_rule("", "heads have at least one element: {}", operands);
-  AttentionShape shape{.B = q[0], .H = q[1], .G = k[1], .T = q[2], .S = k[2], .D = q[3], .V = v[3],
-                       .causal = a.causal, .cached = cached, .scale = a.scale};
+  AttentionShape shape{.B = q[0],
+                       .H = q[1],
+                       .G = k[1],
+                       .T = q[2],
+                       .S = k[2],
+                       .D = q[3],
+                       .V = v[3],
+                       .causal = a.causal,
+                       .cached = cached,
+                       .scale = a.scale};
   if (shape.causal && !cached && shape.S < shape.T)
     break_rule("", "causal attention needs at least as many keys as queries: {}", operands);
   if (shape.S == 0 && shape.T > 0) break_rule("", "there are no keys to attend to: {}", operands);
   return shape;
 }
 
-// [B, heads, positions, size] of a packed result.
-Tensor unpack(const Tensor& packed, const ir::PackedPart& part, std::int64_t B, std::int64_t heads, std::int64_t positions,
-              std::int64_t size) {
+// Extracts one part, [B, heads, positions, size], of a packed result.
+Tensor unpack(const Tensor& packed, const ir::PackedPart& part, std::int64_t B, std::int64_t heads,
+              std::int64_t positions, std::int64_t size) {
   const std::int64_t rows = B * positions, width = heads * size;
-  // Parts that lie side by side are columns of one matrix; others are stretches.
-  const Tensor flat = part.row == width ? narrow(packed, 0, part.offset, rows * width)
-                                        : narrow(reshape(packed, {rows, part.row}), 1, part.offset, width);
+  // Parts that lie side by side are columns of one matrix; other parts are contiguous.
+  const Tensor flat = part.row == width
+                          ? narrow(packed, 0, part.offset, rows * width)
+                          : narrow(reshape(packed, {rows, part.row}), 1, part.offset, width);
   return permute(reshape(flat, {B, positions, heads, size}), {0, 2, 1, 3});
 }
 
-AttentionShape shape_of(const std::vector<Tensor>& in, bool cached, const Attrs& attrs, const std::string& operands = "") {
+AttentionShape shape_of(const std::vector<Tensor>& in, bool cached, const Attrs& attrs,
+                        const std::string& operands = "") {
   std::vector<Type> types;
   for (const Tensor& t : in) types.push_back({t.dtype(), t.shape()});
   return checked_shape(types, cached, attrs, operands);
 }
 
 constexpr Primitive kAttentionGradient = {
-    .name = "attention_gradient", .core = Core::attention_gradient, .arity = -1, .attrs = ir::attrs_index<ir::AttentionAttrs>(),
+    .name = "attention_gradient",
+    .core = Core::attention_gradient,
+    .arity = -1,
+    .attrs = ir::attrs_index<ir::AttentionAttrs>(),
     .type = [](std::span<const Type> in, const Attrs& attrs) {
-      if (in.size() != 5 && in.size() != 6) break_rule("", "needs q, k, v, what attention gave, its gradient, and perhaps a start");
+      if (in.size() != 5 && in.size() != 6)
+        break_rule("", "needs q, k, v, what attention gave, its gradient, and perhaps a start");
       const AttentionShape shape = checked_shape(in, in.size() == 6, attrs, described(in));
-      if (in[3] != Type{DType::f32, {shape.result_elements()}} || in[4] != Type{DType::f32, {shape.B, shape.H, shape.T, shape.V}})
+      if (in[3] != Type{DType::f32, {shape.result_elements()}} ||
+          in[4] != Type{DType::f32, {shape.B, shape.H, shape.T, shape.V}})
         break_rule("", "does not belong to q, k and v: {} and {}", in[3].text(), in[4].text());
       return Type{DType::f32, {shape.gradient_elements()}};
     }};
 
 constexpr Primitive kAttention = {
-    .name = "attention", .core = Core::attention, .arity = -1, .attrs = ir::attrs_index<ir::AttentionAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      if (in.size() != 3 && in.size() != 4) break_rule("", "needs q, k, v, and perhaps a start");
-      return Type{DType::f32, {checked_shape(in, in.size() == 4, attrs, described(in)).result_elements()}};
-    },
-    // Only the rows have a gradient; log-sum-exp is seen by nobody else.
+    .name = "attention",
+    .core = Core::attention,
+    .arity = -1,
+    .attrs = ir::attrs_index<ir::AttentionAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs& attrs) {
+          if (in.size() != 3 && in.size() != 4)
+            break_rule("", "needs q, k, v, and perhaps a start");
+          return Type{DType::f32,
+                      {checked_shape(in, in.size() == 4, attrs, described(in)).result_elements()}};
+        },
+    // Only the rows have a gradient; the log-sum-exp is internal.
     .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
       const AttentionShape s = shape_of(d.in, d.in.size() == 4, d.node.attrs);
       Call call("attention", Site::here());
-      std::vector<Tensor> in{d.in[0], d.in[1], d.in[2], d.out, unpack(d.g, s.out(), s.B, s.H, s.T, s.V)};
+      std::vector<Tensor> in{d.in[0], d.in[1], d.in[2], d.out,
+                             unpack(d.g, s.out(), s.B, s.H, s.T, s.V)};
       if (s.cached) in.push_back(d.in[3]);
       const Tensor packed = call.emit(kAttentionGradient, in, d.node.attrs);
-      std::vector<Tensor> out{unpack(packed, s.dq(), s.B, s.H, s.T, s.D), unpack(packed, s.dk(), s.B, s.G, s.S, s.D),
+      std::vector<Tensor> out{unpack(packed, s.dq(), s.B, s.H, s.T, s.D),
+                              unpack(packed, s.dk(), s.B, s.G, s.S, s.D),
                               unpack(packed, s.dv(), s.B, s.G, s.S, s.V)};
       out.resize(d.in.size());
       return out;
@@ -94,10 +120,12 @@ constexpr const Primitive* kFamily[] = {&kAttention, &kAttentionGradient};
 
 Tensor attend(const Call& call, std::vector<Tensor> in, const AttentionOptions& options) {
   const bool cached = in.size() == 4;
-  const double root = std::sqrt(static_cast<double>(std::max<std::int64_t>(1, in[0].rank() == 4 ? in[0].size(3) : 1)));
-  const Attrs attrs = ir::AttentionAttrs{options.causal, options.scale ? static_cast<double>(*options.scale) : 1 / root};
-  const std::string operands =
-      fmt::format("{}, {}, {}", call.describe("q", in[0]), call.describe("k", in[1]), call.describe("v", in[2]));
+  const double root = std::sqrt(
+      static_cast<double>(std::max<std::int64_t>(1, in[0].rank() == 4 ? in[0].size(3) : 1)));
+  const Attrs attrs = ir::AttentionAttrs{
+      options.causal, options.scale ? static_cast<double>(*options.scale) : 1 / root};
+  const std::string operands = fmt::format("{}, {}, {}", call.describe("q", in[0]),
+                                           call.describe("k", in[1]), call.describe("v", in[2]));
   try {
     const AttentionShape s = shape_of(in, cached, attrs, operands);
     return unpack(call.emit(kAttention, in, attrs), s.out(), s.B, s.H, s.T, s.V);
@@ -124,7 +152,8 @@ Tensor attention(Operand q, Operand k, Operand v, AttentionOptions options) {
 
 Tensor attention(Operand q, Operand k, Operand v, const Tensor& start, AttentionOptions options) {
   Call call("attention", q.site());
-  const Tensor query = call.tensor(q), key = call.tensor(k), value = call.tensor(v), first = call.tensor(start);
+  const Tensor query = call.tensor(q), key = call.tensor(k), value = call.tensor(v),
+               first = call.tensor(start);
   return attend(call, {query, key, value, first}, options);
 }
 
@@ -135,15 +164,19 @@ Tensor replace_at(Operand x, Operand part, int axis, const Tensor& start) {
   Shape wanted = t.shape();
   if (p.rank() == t.rank()) wanted[at] = p.shape()[at];
   if (p.shape() != wanted || p.dtype() != t.dtype())
-    call.fail("", "the part is like x but for one axis: {}, {}", call.describe("x", t), call.describe("part", p));
-  if (first.dtype() != i32 || first.rank() != 0) call.fail("", "the start is one i32 number: {}", call.describe("start", first));
+    call.fail("", "the part is like x but for one axis: {}, {}", call.describe("x", t),
+              call.describe("part", p));
+  if (first.dtype() != i32 || first.rank() != 0)
+    call.fail("", "the start is one i32 number: {}", call.describe("start", first));
   const std::int64_t size = p.shape()[at];
   if (size == 0) return t;
   Shape along;
   for (int d = 0; d < t.rank(); ++d) along.push_back(d == at ? t.shape()[d] : 1);
   const Tensor place = reshape(arange(t.shape()[at]), along) - first;
   const Tensor inside = logical_and(place >= 0, place < size);
-  const Tensor moved = size == 1 ? p : take_along_axis(p, minimum(maximum(place, 0), static_cast<int>(size - 1)), at);
+  const Tensor moved =
+      size == 1 ? p
+                : take_along_axis(p, minimum(maximum(place, 0), static_cast<int>(size - 1)), at);
   return where(inside, moved, t);
 }
 

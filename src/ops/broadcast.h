@@ -1,4 +1,4 @@
-// Two operands brought to one type and one shape.
+// Converts two operands to a common type and a common shape.
 #pragma once
 
 #include <utility>

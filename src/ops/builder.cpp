@@ -17,9 +17,10 @@ Tensor TensorAccess::make(std::uint64_t trace, ir::NodeId node, const ir::Type& 
 std::int64_t Tensor::size(int axis, Site site) const {
   const int at = axis < 0 ? axis + rank() : axis;
   if (at < 0 || at >= rank())
-    throw UserError(user_message("size", fmt::format("axis {} does not exist: the tensor is {}{}", axis,
-                                                     tensorgrad::name(dtype_), shape_.text()),
-                                 "", "", site.file, site.line));
+    fail_in_call("size",
+                 fmt::format("axis {} does not exist: the tensor is {}{}", axis,
+                             tensorgrad::name(dtype_), shape_.text()),
+                 site);
   return shape_[at];
 }
 
@@ -45,13 +46,13 @@ Builder::Builder(ir::Graph start, bool training, std::uint64_t model)
   id_ = next++;
 }
 
-Tensor Builder::leaf(std::string_view kind, const std::string& name, const ir::Type& type) {
+Tensor Builder::leaf(ir::Core kind, const std::string& name, const ir::Type& type) {
   for (ir::NodeId id = 0; id < graph.size(); ++id) {
     const ir::Node& node = graph[id];
-    if (node.op->name == kind && node.as<ir::LeafAttrs>().name == name) return tensor(id);
+    if (node.op->core == kind && node.as<ir::LeafAttrs>().name == name) return tensor(id);
   }
-  const ir::Primitive* op = find_primitive(kind);
-  return tensor(graph.append(*op, {}, ir::LeafAttrs{name, type.dtype, type.shape}));
+  return tensor(
+      graph.append(leaf_primitive(kind), {}, ir::LeafAttrs{name, type.dtype, type.shape}));
 }
 
 Tensor Builder::parameter(const Param& param, const Call& call) {
@@ -59,7 +60,7 @@ Tensor Builder::parameter(const Param& param, const Call& call) {
     call.fail("use the parameters of the model that the function receives",
               "this parameter ({}) is not part of the model being compiled",
               param.name().empty() ? "f32" + param.shape().text() : param.name());
-  return leaf("parameter", param.name(), {DType::f32, param.shape()});
+  return leaf(ir::Core::parameter, param.name(), {DType::f32, param.shape()});
 }
 
 BuildScope::BuildScope(Builder& builder) : before_(t_builder) { t_builder = &builder; }
@@ -70,28 +71,33 @@ Builder* current_builder() { return t_builder; }
 Call::Call(std::string_view name, Site site)
     : name_(name), site_(site), parent_(t_call), builder_(t_builder) {
   if (!builder_)
-    throw UserError(user_message(name, "called outside a trace",
-                                 "ops work inside the function given to compile(), compile_forward() or attach()",
-                                 "", site.file, site.line));
+    throw UserError(user_message(
+        name, "called outside a trace",
+        "ops work inside the function given to compile(), compile_forward() or attach()", "",
+        site.file, site.line));
   t_call = this;
+  call_fails = [](const std::string& rule) { t_call->fail_text(rule, ""); };
 }
 
-Call::~Call() { t_call = parent_; }
+Call::~Call() {
+  t_call = parent_;
+  if (!parent_) call_fails = nullptr;
+}
 
 const Call& Call::outermost() const {
   const Call* call = this;
-  // A trace may start inside a call of another builder only by mistake; stop at its border.
+  // Stops at a call of another builder: a trace starts inside such a call only by mistake.
   while (call->parent_ && call->parent_->builder_ == builder_) call = call->parent_;
   return *call;
 }
 
 Tensor Call::constant(double value, DType dtype) const {
-  static const ir::Primitive& op = *find_primitive("constant");
-  return emit(op, {}, ir::ConstantAttrs{value, dtype});
+  return emit(primitive(ir::OpId::constant), {}, ir::ConstantAttrs{value, dtype});
 }
 
 Tensor Call::tensor(const Operand& operand, DType scalar_dtype) const {
-  if (TensorAccess::is_scalar(operand)) return constant(TensorAccess::scalar(operand), scalar_dtype);
+  if (TensorAccess::is_scalar(operand))
+    return constant(TensorAccess::scalar(operand), scalar_dtype);
   if (const Param* param = TensorAccess::param(operand)) {
     Tensor t = builder_->parameter(*param, *this);
     scope_ = module_of(param->name());
@@ -101,7 +107,8 @@ Tensor Call::tensor(const Operand& operand, DType scalar_dtype) const {
   if (!t.valid()) fail("", "an operand is an empty Tensor (default-constructed)");
   if (TensorAccess::trace(t) != builder_->id())
     fail("a Tensor lives only while the function that made it is being traced",
-         "an operand belongs to another trace: {}{}", tensorgrad::name(t.dtype()), t.shape().text());
+         "an operand belongs to another trace: {}{}", tensorgrad::name(t.dtype()),
+         t.shape().text());
   return t;
 }
 
@@ -111,10 +118,10 @@ Tensor Call::emit(const ir::Primitive& op, const std::vector<Tensor>& in, ir::At
   ir::CallSite site;
   for (const Tensor& t : in) {
     ids.push_back(TensorAccess::node(t));
-    ir::NodeId base = ids.back();  // a bias comes broadcast, a weight reshaped
+    ir::NodeId base = ids.back();  // looks through views: a bias is broadcast, a weight reshaped
     while (builder_->graph[base].op->core == ir::Core::view) base = builder_->graph[base].inputs[0];
     const ir::Node& node = builder_->graph[base];
-    if (node.op->name == "parameter") site.scope = module_of(node.as<ir::LeafAttrs>().name);
+    if (node.op->core == ir::Core::parameter) site.scope = module_of(node.as<ir::LeafAttrs>().name);
   }
   std::int32_t number = builder_->forced_site;
   if (number < 0) {
@@ -143,8 +150,7 @@ void Call::fail_text(const std::string& rule, const std::string& hint) const {
 int Call::axis(const Tensor& x, int axis, int extra) const {
   const int rank = x.rank() + extra;
   const int at = axis < 0 ? axis + rank : axis;
-  if (at < 0 || at >= rank)
-    fail("", "axis {} does not exist: {}", axis, describe("x", x));
+  if (at < 0 || at >= rank) fail("", "axis {} does not exist: {}", axis, describe("x", x));
   return at;
 }
 
@@ -178,7 +184,7 @@ void Call::require_i32(std::string_view label, const Tensor& x) const {
 std::string Call::describe(std::string_view label, const Tensor& x) const {
   const ir::Node& node = builder_->graph[TensorAccess::node(x)];
   std::string own;
-  if (node.op->core == ir::Core::leaf) own = node.as<ir::LeafAttrs>().name + " ";
+  if (is_leaf(node)) own = node.as<ir::LeafAttrs>().name + " ";
   if (own == std::string(label) + " ") own.clear();
   return fmt::format("{} is {}{}{}", label, own, tensorgrad::name(x.dtype()), x.shape().text());
 }
@@ -205,7 +211,8 @@ Shape broadcast_shapes(const Call& call, const std::vector<Tensor>& tensors,
         for (std::size_t i = 0; i < tensors.size(); ++i)
           parts.push_back(call.describe(labels.begin()[i], tensors[i]));
         call.fail("sizes match from the right, or are 1; reshape or unsqueeze one of them",
-                  "shapes do not broadcast: {} ({} against {})", fmt::join(parts, ", "), size, mine);
+                  "shapes do not broadcast: {} ({} against {})", fmt::join(parts, ", "), size,
+                  mine);
       }
       size = mine;
     }

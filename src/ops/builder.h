@@ -1,5 +1,6 @@
-// Builder: the graph that ops append to while a trace, a gradient or an optimizer is written down.
-// Call: one op call, which knows the user's line and turns a broken rule into a good message.
+// Builder: the graph that ops append to while a trace, a gradient or an optimizer is recorded.
+// Call: one op call. It knows the user's line and turns a broken rule into a complete error
+// message.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ namespace tensorgrad::ops {
 
 class Builder {
  public:
-  // `training` decides whether dropout drops. `model` is the model whose parameters may be used.
+  // `training` enables dropout. `model` is the model whose parameters may be used.
   explicit Builder(ir::Graph graph = {}, bool training = true, std::uint64_t model = 0);
 
   ir::Graph graph;
@@ -50,15 +51,15 @@ class Builder {
   bool training() const { return training_; }
 
   Tensor tensor(ir::NodeId node) const { return TensorAccess::make(id_, node, graph[node].type); }
-  // The leaf of that kind ("input", "parameter", "state") and name; made at its first use.
-  Tensor leaf(std::string_view kind, const std::string& name, const ir::Type& type);
+  // Returns the leaf of that kind (input, parameter, state) and name; creates it at its first use.
+  Tensor leaf(ir::Core kind, const std::string& name, const ir::Type& type);
   Tensor parameter(const Param& param, const class Call& call);
-  // The i32 scalars that key random numbers; fed by the runtime at each step.
-  Tensor seed() { return leaf("input", kSeedInput, {DType::i32, {}}); }
-  Tensor step() { return leaf("input", kStepInput, {DType::i32, {}}); }
+  // The i32 scalars that key random numbers; the runtime sets them at each step.
+  Tensor seed() { return leaf(ir::Core::input, kSeedInput, {DType::i32, {}}); }
+  Tensor step() { return leaf(ir::Core::input, kStepInput, {DType::i32, {}}); }
   std::int64_t next_random_site() { return random_sites_++; }
 
-  // Set while gradients are written: new nodes belong to this call site of the forward pass.
+  // Set while gradients are recorded: new nodes get this call site of the forward pass.
   std::int32_t forced_site = -1;
 
   static constexpr const char* kSeedInput = "$seed";
@@ -72,7 +73,7 @@ class Builder {
   std::int64_t random_sites_ = 0;
 };
 
-// Makes a builder the one that ops on this thread append to.
+// Makes `builder` the current builder of this thread, which ops append to.
 class BuildScope {
  public:
   explicit BuildScope(Builder& builder);
@@ -87,8 +88,8 @@ class BuildScope {
 // The current builder of this thread, or null.
 Builder* current_builder();
 
-// One op call on the stack of the calling thread. Composites open one too, so that everything
-// inside keeps the line of the outermost call, the user's.
+// One op call, linked into the call stack of its thread. Composites open one too, so that all nodes
+// inside keep the line of the outermost call, which is the user's.
 class Call {
  public:
   Call(std::string_view name, Site site);
@@ -99,28 +100,29 @@ class Call {
   Builder& builder() const { return *builder_; }
   std::string_view name() const { return name_; }
 
-  // The operand as a tensor of this trace. A number becomes a constant of `scalar_dtype`.
+  // Returns the operand as a tensor of this trace. A scalar becomes a constant of `scalar_dtype`.
   Tensor tensor(const Operand& operand, DType scalar_dtype) const;
-  // The same for operands that must not be numbers of integer kind by accident: f32.
+  // The same with f32 for scalars, for ops that take only real values.
   Tensor tensor(const Operand& operand) const { return tensor(operand, DType::f32); }
   Tensor constant(double value, DType dtype) const;
 
   Tensor emit(const ir::Primitive& op, const std::vector<Tensor>& in, ir::Attrs attrs = {}) const;
 
-  // An axis counted from 0; `extra` allows positions behind the last axis (stack).
+  // Normalises an axis to count from 0; `extra` allows positions behind the last axis (stack).
   int axis(const Tensor& x, int axis, int extra = 0) const;
-  // Ascending axes counted from 0; all of them when none is given.
+  // Normalises axes to count from 0, ascending; all axes if none is given.
   std::vector<int> axes(const Tensor& x, const Axes& axes) const;
-  // At least one element along the axis.
+  // Fails the call if the axis has no elements.
   void require_elements(const Tensor& x, int axis) const;
   void require_f32(std::string_view label, const Tensor& x) const;
   void require_i32(std::string_view label, const Tensor& x) const;
 
   template <class... Args>
-  [[noreturn]] void fail(std::string hint, fmt::format_string<Args...> format, Args&&... args) const {
+  [[noreturn]] void fail(std::string hint, fmt::format_string<Args...> format,
+                         Args&&... args) const {
     fail_text(fmt::format(format, std::forward<Args>(args)...), hint);
   }
-  // "x is l1.W f32[1,64]"; the name only when x is an input or a parameter.
+  // "x is l1.W f32[1,64]"; includes the name only if x is an input or a parameter.
   std::string describe(std::string_view label, const Tensor& x) const;
 
  private:
@@ -134,9 +136,9 @@ class Call {
   mutable std::string scope_;  // module of the last parameter used
 };
 
-// The wider of two types: bool, i32, f32.
+// The wider of two types, in the order bool, i32, f32.
 DType promote(DType a, DType b);
-// Right-aligned broadcasting of shapes; fails the call when they do not fit.
+// Broadcasts shapes, right-aligned; fails the call if they do not fit.
 Shape broadcast_shapes(const Call& call, const std::vector<Tensor>& tensors,
                        std::initializer_list<std::string_view> labels = {"a", "b"});
 

@@ -1,5 +1,5 @@
-// Composites of machine learning: plain functions over tensors. They need no gradient and no
-// kernel of their own.
+// Composite ops of machine learning: plain functions over tensors. They need no gradient rule and
+// no kernel.
 #include <cmath>
 #include <limits>
 
@@ -7,8 +7,8 @@
 #include "ops/table.h"
 #include "tensorgrad/ops.h"
 
-// Three of them are primitives of core `composite`: differentiation sees them whole, because their
-// gradients need only their result; afterwards they are written out with other ops.
+// Four of them are primitives of core `composite`, because their gradients have a short form in
+// terms of the result. Differentiation uses that form; afterwards they are expanded into other ops.
 namespace tensorgrad::ops {
 
 namespace {
@@ -28,24 +28,33 @@ Type axis_type(std::span<const Type> in, const Attrs& attrs) {
 
 // dx = s * (g - sum(g * s))
 constexpr Primitive kSoftmax = {
-    .name = "softmax", .core = Core::composite, .attrs = ir::attrs_index<ir::AxisAttrs>(), .type = axis_type,
-    .expand = [](const std::vector<Tensor>& in, const Attrs& attrs) {
-      const int axis = std::get<ir::AxisAttrs>(attrs).axis;
-      const Tensor e = exp(in[0] - max(in[0], axis, true));
-      return e / sum(e, axis, true);
-    },
+    .name = "softmax",
+    .id = ir::OpId::softmax,
+    .core = Core::composite,
+    .attrs = ir::attrs_index<ir::AxisAttrs>(),
+    .type = axis_type,
+    .expand =
+        [](const std::vector<Tensor>& in, const Attrs& attrs) {
+          const int axis = std::get<ir::AxisAttrs>(attrs).axis;
+          const Tensor e = exp(in[0] - max(in[0], axis, true));
+          return e / sum(e, axis, true);
+        },
     .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
       return {d.out * (d.g - sum(d.g * d.out, d.as<ir::AxisAttrs>().axis, true))};
     }};
 
 // dx = g - exp(y) * sum(g)
 constexpr Primitive kLogSoftmax = {
-    .name = "log_softmax", .core = Core::composite, .attrs = ir::attrs_index<ir::AxisAttrs>(), .type = axis_type,
-    .expand = [](const std::vector<Tensor>& in, const Attrs& attrs) {
-      const int axis = std::get<ir::AxisAttrs>(attrs).axis;
-      const Tensor shifted = in[0] - max(in[0], axis, true);
-      return shifted - log(sum(exp(shifted), axis, true));
-    },
+    .name = "log_softmax",
+    .core = Core::composite,
+    .attrs = ir::attrs_index<ir::AxisAttrs>(),
+    .type = axis_type,
+    .expand =
+        [](const std::vector<Tensor>& in, const Attrs& attrs) {
+          const int axis = std::get<ir::AxisAttrs>(attrs).axis;
+          const Tensor shifted = in[0] - max(in[0], axis, true);
+          return shifted - log(sum(exp(shifted), axis, true));
+        },
     .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
       return {d.g - exp(d.out) * sum(d.g, d.as<ir::AxisAttrs>().axis, true)};
     }};
@@ -54,30 +63,39 @@ Tensor inverse_deviation(const Tensor& centered, double eps) {
   return rsqrt(mean(centered * centered, -1, true) + eps);
 }
 
-// y = (x - mean) / sqrt(var + eps) over the last axis; dx = r (g - mean(g) - y mean(g y)), r = 1/sqrt(var + eps)
+// y = (x - mean) / sqrt(var + eps) over the last axis; dx = r (g - mean(g) - y mean(g y)), r =
+// 1/sqrt(var + eps)
 constexpr Primitive kNormalize = {
-    .name = "normalize", .core = Core::composite, .attrs = ir::attrs_index<ir::NormAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs&) {
-      if (in[0].dtype != DType::f32 || in[0].shape.rank() < 1)
-        break_rule("", "needs f32 and at least one axis: x is {}", in[0].text());
-      return in[0];
-    },
-    .expand = [](const std::vector<Tensor>& in, const Attrs& attrs) {
-      const Tensor centered = in[0] - mean(in[0], -1, true);
-      return centered * inverse_deviation(centered, std::get<ir::NormAttrs>(attrs).eps);
-    },
+    .name = "normalize",
+    .core = Core::composite,
+    .attrs = ir::attrs_index<ir::NormAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs&) {
+          if (in[0].dtype != DType::f32 || in[0].shape.rank() < 1)
+            break_rule("", "needs f32 and at least one axis: x is {}", in[0].text());
+          return in[0];
+        },
+    .expand =
+        [](const std::vector<Tensor>& in, const Attrs& attrs) {
+          const Tensor centered = in[0] - mean(in[0], -1, true);
+          return centered * inverse_deviation(centered, std::get<ir::NormAttrs>(attrs).eps);
+        },
     .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
-      const Tensor r = inverse_deviation(d.in[0] - mean(d.in[0], -1, true), d.as<ir::NormAttrs>().eps);
+      const Tensor r =
+          inverse_deviation(d.in[0] - mean(d.in[0], -1, true), d.as<ir::NormAttrs>().eps);
       return {(d.g - mean(d.g, -1, true) - d.out * mean(d.g * d.out, -1, true)) * r};
     }};
 
 // y = x r, r = 1/sqrt(mean(x^2) + eps); dx = r (g - y mean(g y))
 constexpr Primitive kRmsNormalize = {
-    .name = "rms_normalize", .core = Core::composite, .attrs = ir::attrs_index<ir::NormAttrs>(),
+    .name = "rms_normalize",
+    .core = Core::composite,
+    .attrs = ir::attrs_index<ir::NormAttrs>(),
     .type = kNormalize.type,
-    .expand = [](const std::vector<Tensor>& in, const Attrs& attrs) {
-      return in[0] * inverse_deviation(in[0], std::get<ir::NormAttrs>(attrs).eps);
-    },
+    .expand =
+        [](const std::vector<Tensor>& in, const Attrs& attrs) {
+          return in[0] * inverse_deviation(in[0], std::get<ir::NormAttrs>(attrs).eps);
+        },
     .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
       const Tensor r = inverse_deviation(d.in[0], d.as<ir::NormAttrs>().eps);
       return {(d.g - d.out * mean(d.g * d.out, -1, true)) * r};
@@ -101,14 +119,17 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 Tensor reduced(const Tensor& t, Reduction reduction) {
   switch (reduction) {
-    case Reduction::mean: return mean(t);
-    case Reduction::sum: return sum(t);
-    case Reduction::none: return t;
+    case Reduction::mean:
+      return mean(t);
+    case Reduction::sum:
+      return sum(t);
+    case Reduction::none:
+      return t;
   }
   return t;
 }
 
-// true where column <= row, [T, S]; with S > T the last rows see everything
+// True where column <= row, [T, S]. If S > T, rows are aligned with the last T columns.
 Tensor causal_mask(std::int64_t T, std::int64_t S) {
   return unsqueeze(arange(S), 0) <= unsqueeze(arange(T), 1) + (S - T);
 }
@@ -133,42 +154,64 @@ Tensor log_softmax(Operand x, int axis) {
   return call.emit(kLogSoftmax, {t}, ir::AxisAttrs{at});
 }
 
+Tensor where_causal(Operand x, float fill) {
+  Call call("where_causal", x.site());
+  const Tensor t = call.tensor(x);
+  if (t.rank() < 2 || t.size(-1) < t.size(-2))
+    call.fail("", "needs [..., T, S] with S >= T: {}", call.describe("x", t));
+  return where(causal_mask(t.size(-2), t.size(-1)), t,
+               call.constant(static_cast<double>(fill), t.dtype()));
+}
+
 Tensor softmax_causal(Operand x) {
   Call call("softmax_causal", x.site());
   const Tensor t = call.tensor(x);
   if (t.rank() < 2 || t.size(-1) != t.size(-2))
     call.fail("", "needs square scores [..., T, T]: {}", call.describe("x", t));
-  return softmax(where(causal_mask(t.size(-2), t.size(-1)), t, -kInfinity), -1);
+  return softmax(where_causal(t, -kInfinity), -1);
 }
 
-Tensor layer_norm(Operand x, Operand gain, Operand bias, float eps) {
-  Call call("layer_norm", x.site());
-  const Tensor t = call.tensor(x);
-  call.require_f32("x", t);
-  if (t.rank() < 1) call.fail("", "needs at least one axis: {}", call.describe("x", t));
-  const Tensor g = call.tensor(gain), b = call.tensor(bias);
-  for (const Tensor& p : {g, b})
-    if (p.shape() != Shape{t.size(-1)})
-      call.fail("", "gain and bias have the size of the last axis: {}, {}", call.describe("x", t),
-                call.describe("gain or bias", p));
-  return call.emit(kNormalize, {t}, ir::NormAttrs{eps}) * g + b;
-}
+namespace {
 
-Tensor rms_norm(Operand x, Operand gain, float eps) {
-  Call call("rms_norm", x.site());
+// Applies one of the two norms, then multiplies by the gain.
+Tensor normed(const Call& call, const Primitive& norm, const Operand& x, const Operand& gain,
+              float eps) {
   const Tensor t = call.tensor(x);
   call.require_f32("x", t);
   if (t.rank() < 1) call.fail("", "needs at least one axis: {}", call.describe("x", t));
   const Tensor g = call.tensor(gain);
   if (g.shape() != Shape{t.size(-1)})
-    call.fail("", "the gain has the size of the last axis: {}, {}", call.describe("x", t), call.describe("gain", g));
-  return call.emit(kRmsNormalize, {t}, ir::NormAttrs{eps}) * g;
+    call.fail("", "the gain has the size of the last axis: {}, {}", call.describe("x", t),
+              call.describe("gain", g));
+  return call.emit(norm, {t}, ir::NormAttrs{eps}) * g;
+}
+
+}  // namespace
+
+Tensor layer_norm(Operand x, Operand gain, Operand bias, float eps) {
+  Call call("layer_norm", x.site());
+  const Tensor y = normed(call, kNormalize, x, gain, eps), b = call.tensor(bias);
+  if (b.shape() != Shape{y.size(-1)})
+    call.fail("", "the bias has the size of the last axis: {}, {}",
+              call.describe("x", call.tensor(x)), call.describe("bias", b));
+  return y + b;
+}
+
+Tensor layer_norm(Operand x, Operand gain, float eps) {
+  Call call("layer_norm", x.site());
+  return normed(call, kNormalize, x, gain, eps);
+}
+
+Tensor rms_norm(Operand x, Operand gain, float eps) {
+  Call call("rms_norm", x.site());
+  return normed(call, kRmsNormalize, x, gain, eps);
 }
 
 namespace {
 
-// One class of [..., V] for each of [...].
-void check_classes(const Call& call, std::string_view label, const Tensor& x, const Tensor& targets) {
+// Checks that targets [...] hold one class for each row of x [..., V].
+void check_classes(const Call& call, std::string_view label, const Tensor& x,
+                   const Tensor& targets) {
   call.require_f32(label, x);
   call.require_i32("targets", targets);
   Shape rows = x.shape();
@@ -192,7 +235,8 @@ Tensor nll_loss(Operand log_probs, Operand targets, CrossEntropyOptions options)
   const Tensor x = call.tensor(log_probs), y = call.tensor(targets, i32);
   check_classes(call, "log_probs", x, y);
   const float smoothing = options.label_smoothing;
-  if (!(smoothing >= 0 && smoothing <= 1)) call.fail("", "label_smoothing is between 0 and 1: {}", smoothing);
+  if (!(smoothing >= 0 && smoothing <= 1))
+    call.fail("", "label_smoothing is between 0 and 1: {}", smoothing);
 
   Tensor counts, ids = y;
   if (options.ignore_index) {
@@ -203,7 +247,8 @@ Tensor nll_loss(Operand log_probs, Operand targets, CrossEntropyOptions options)
   if (smoothing > 0) loss = loss * (1 - smoothing) - mean(x, -1) * smoothing;
   if (!counts.valid()) return reduced(loss, options.reduction);
   loss = where(counts, loss, 0.0f);
-  if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
+  const bool is_empty = loss.count() == 0;  // reduced() reports the mean of no elements as an error
+  if (options.reduction != Reduction::mean || is_empty) return reduced(loss, options.reduction);
   return sum(loss) / sum(cast(counts, f32));
 }
 
@@ -223,13 +268,14 @@ Tensor huber_loss(Operand prediction, Operand target, float delta, Reduction red
   Call call("huber_loss", prediction.site());
   if (!(delta > 0)) call.fail("", "delta is positive: {}", delta);
   const Tensor error = prediction - target, size = abs(error);
-  return reduced(where(size <= delta, error * error * 0.5f, (size - delta * 0.5f) * delta), reduction);
+  return reduced(where(size <= delta, error * error * 0.5f, (size - delta * 0.5f) * delta),
+                 reduction);
 }
 
 Tensor kl_div(Operand input, Operand target, Reduction reduction) {
   Call call("kl_div", input.site());
   const Tensor x = call.tensor(input), y = call.tensor(target);
-  // 0 log 0 is 0; the inner choice keeps log away from 0, so that its gradient is no NaN.
+  // 0 log 0 is 0. The inner where() keeps log away from 0, so that its gradient is not NaN.
   const Tensor positive = y > 0.0f;
   const Tensor entropy = where(positive, y * log(where(positive, y, 1.0f)), 0.0f);
   return reduced(entropy - y * x, reduction);
@@ -240,7 +286,7 @@ Tensor rope(Operand x, float base, std::int64_t offset) {
   return rope(x, base, call.constant(static_cast<double>(offset), i32));
 }
 
-// (a, b) -> (a cos - b sin, a sin + b cos) for the halves a and b of the last axis
+// Rotates the halves a and b of the last axis: (a, b) -> (a cos - b sin, a sin + b cos)
 Tensor rope(Operand x, float base, const Tensor& offset) {
   Call call("rope", x.site());
   const Tensor t = call.tensor(x);

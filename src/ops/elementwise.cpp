@@ -1,4 +1,5 @@
-// Elementwise arithmetic: records of the primitives, and the composites made of them.
+// Elementwise arithmetic: the primitives, and composites made of them.
+#include <cmath>
 #include <numbers>
 
 #include "ops/broadcast.h"
@@ -12,6 +13,7 @@ namespace {
 
 using ir::Attrs;
 using ir::GradientArgs;
+using ir::OpId;
 using ir::Primitive;
 using ir::Reg;
 using ir::ScalarOp;
@@ -24,13 +26,13 @@ using Tensors = std::vector<Tensor>;
 
 void same_types(std::span<const Type> in) {
   for (const Type& t : in)
-    if (!(t == in[0]))
-      break_rule("", "operands differ: {} against {}", in[0].text(), t.text());
+    if (!(t == in[0])) break_rule("", "operands differ: {} against {}", in[0].text(), t.text());
 }
 
 Type number_type(std::span<const Type> in, const Attrs&) {
   same_types(in);
-  if (in[0].dtype == DType::boolean) break_rule("cast to tg::i32 or tg::f32", "needs numbers: {}", in[0].text());
+  if (in[0].dtype == DType::boolean)
+    break_rule("cast to tg::i32 or tg::f32", "needs numbers: {}", in[0].text());
   return in[0];
 }
 
@@ -41,39 +43,60 @@ Type real_type(std::span<const Type> in, const Attrs&) {
 }
 
 template <ScalarOp op>
-Reg unary_value(ScalarProgram& p, Regs in, const Attrs&) { return p.unary(op, in[0]); }
+Reg unary_value(ScalarProgram& p, Regs in, const Attrs&) {
+  return p.unary(op, in[0]);
+}
 
 template <ScalarOp op>
-Reg binary_value(ScalarProgram& p, Regs in, const Attrs&) { return p.binary(op, in[0], in[1]); }
+Reg binary_value(ScalarProgram& p, Regs in, const Attrs&) {
+  return p.binary(op, in[0], in[1]);
+}
 
 using TypeRule = Type (*)(std::span<const Type>, const Attrs&);
 using Value = Reg (*)(ScalarProgram&, Regs, const Attrs&);
 using Gradient = Tensors (*)(const GradientArgs&);
 
-constexpr Primitive unary(std::string_view name, TypeRule type, Value value, Gradient gradient) {
-  return {.name = name, .arity = 1, .type = type, .scalar = value, .gradient = gradient};
+constexpr Primitive unary(std::string_view name, TypeRule type, Value value, Gradient gradient,
+                          OpId id = OpId::other) {
+  return {.name = name, .id = id, .arity = 1, .type = type, .scalar = value, .gradient = gradient};
 }
-constexpr Primitive binary(std::string_view name, TypeRule type, Value value, Gradient gradient) {
-  return {.name = name, .arity = 2, .type = type, .scalar = value, .gradient = gradient};
+constexpr Primitive binary(std::string_view name, TypeRule type, Value value, Gradient gradient,
+                           OpId id = OpId::other) {
+  return {.name = name, .id = id, .arity = 2, .type = type, .scalar = value, .gradient = gradient};
 }
 
-constexpr Primitive kAdd = binary("add", number_type, binary_value<ScalarOp::add>,
-    [](const GradientArgs& d) -> Tensors { return {d.g, d.g}; });
+constexpr Primitive kAdd = binary(
+    "add", number_type, binary_value<ScalarOp::add>,
+    [](const GradientArgs& d) -> Tensors {
+      return {d.g, d.g};
+    },
+    OpId::add);
 
-constexpr Primitive kSub = binary("sub", number_type, binary_value<ScalarOp::sub>,
-    [](const GradientArgs& d) -> Tensors { return {d.g, -d.g}; });
+constexpr Primitive kSub = binary(
+    "sub", number_type, binary_value<ScalarOp::sub>,
+    [](const GradientArgs& d) -> Tensors {
+      return {d.g, -d.g};
+    },
+    OpId::sub);
 
-constexpr Primitive kMul = binary("mul", number_type, binary_value<ScalarOp::mul>,
-    [](const GradientArgs& d) -> Tensors { return {d.g * d.in[1], d.g * d.in[0]}; });
+constexpr Primitive kMul = binary(
+    "mul", number_type, binary_value<ScalarOp::mul>,
+    [](const GradientArgs& d) -> Tensors {
+      return {d.g * d.in[1], d.g * d.in[0]};
+    },
+    OpId::mul);
 
 // d(a/b) = da/b - db * (a/b)/b
-constexpr Primitive kDiv = binary("div", real_type, binary_value<ScalarOp::div>,
+constexpr Primitive kDiv = binary(
+    "div", real_type, binary_value<ScalarOp::div>,
     [](const GradientArgs& d) -> Tensors {
       const Tensor da = d.g / d.in[1];
       return {da, -(da * d.out)};
-    });
+    },
+    OpId::div);
 
-// The larger (smaller) side gets the gradient; at a tie each gets half. A NaN side gets none.
+// The larger (for minimum: smaller) side gets the gradient; at a tie each side gets half. A NaN
+// side gets none.
 Tensors split_by_order(const Tensor& g, const Tensor& winner, const Tensor& loser) {
   const Tensor half = where(equal(winner, loser), 0.5f, 0.0f);
   const auto share = [&](const Tensor& a, const Tensor& b) {
@@ -82,15 +105,18 @@ Tensors split_by_order(const Tensor& g, const Tensor& winner, const Tensor& lose
   return {share(winner, loser), share(loser, winner)};
 }
 
-constexpr Primitive kMaximum = binary("maximum", number_type, binary_value<ScalarOp::maximum>,
-    [](const GradientArgs& d) -> Tensors { return split_by_order(d.g, d.in[0], d.in[1]); });
+constexpr Primitive kMaximum =
+    binary("maximum", number_type, binary_value<ScalarOp::maximum>,
+           [](const GradientArgs& d) -> Tensors { return split_by_order(d.g, d.in[0], d.in[1]); });
 
-constexpr Primitive kMinimum = binary("minimum", number_type, binary_value<ScalarOp::minimum>,
+constexpr Primitive kMinimum = binary(
+    "minimum", number_type, binary_value<ScalarOp::minimum>,
     [](const GradientArgs& d) -> Tensors { return split_by_order(d.g, -d.in[0], -d.in[1]); });
 
-// d(a^b) = b a^(b-1) da + a^b log(a) db; the first is 0 for b = 0, the second 0 for a = 0, b >= 0.
-constexpr Primitive kPow = binary("pow", real_type, binary_value<ScalarOp::pow>,
-    [](const GradientArgs& d) -> Tensors {
+// d(a^b) = b a^(b-1) da + a^b log(a) db. The first term is 0 for b = 0, the second for a = 0, b >=
+// 0.
+constexpr Primitive kPow =
+    binary("pow", real_type, binary_value<ScalarOp::pow>, [](const GradientArgs& d) -> Tensors {
       const Tensor &a = d.in[0], &b = d.in[1];
       const Tensor da = where(equal(b, 0.0f), 0.0f, d.g * b * pow(a, b - 1.0f));
       const Tensor at_zero = logical_and(equal(a, 0.0f), b >= 0.0f);
@@ -98,49 +124,59 @@ constexpr Primitive kPow = binary("pow", real_type, binary_value<ScalarOp::pow>,
       return {da, db};
     });
 
-constexpr Primitive kNeg = unary("neg", number_type, unary_value<ScalarOp::neg>,
-    [](const GradientArgs& d) -> Tensors { return {-d.g}; });
+constexpr Primitive kNeg = unary(
+    "neg", number_type, unary_value<ScalarOp::neg>,
+    [](const GradientArgs& d) -> Tensors { return {-d.g}; }, OpId::neg);
 
-constexpr Primitive kAbs = unary("abs", number_type, unary_value<ScalarOp::abs>,
-    [](const GradientArgs& d) -> Tensors { return {d.g * sign(d.in[0])}; });
+constexpr Primitive kAbs =
+    unary("abs", number_type, unary_value<ScalarOp::abs>,
+          [](const GradientArgs& d) -> Tensors { return {d.g * sign(d.in[0])}; });
 
 constexpr Primitive kSign = unary("sign", number_type, unary_value<ScalarOp::sign>, nullptr);
 
 // 1/(2 sqrt(x))
-constexpr Primitive kSqrt = unary("sqrt", real_type, unary_value<ScalarOp::sqrt>,
-    [](const GradientArgs& d) -> Tensors { return {d.g * 0.5f / d.out}; });
+constexpr Primitive kSqrt =
+    unary("sqrt", real_type, unary_value<ScalarOp::sqrt>,
+          [](const GradientArgs& d) -> Tensors { return {d.g * 0.5f / d.out}; });
 
 // -x^(-3/2)/2
-constexpr Primitive kRsqrt = unary("rsqrt", real_type,
+constexpr Primitive kRsqrt = unary(
+    "rsqrt", real_type,
     [](ScalarProgram& p, Regs in, const Attrs&) {
       return p.binary(ScalarOp::div, p.constant(1), p.unary(ScalarOp::sqrt, in[0]));
     },
     [](const GradientArgs& d) -> Tensors { return {d.g * -0.5f * d.out / d.in[0]}; });
 
 constexpr Primitive kExp = unary("exp", real_type, unary_value<ScalarOp::exp>,
-    [](const GradientArgs& d) -> Tensors { return {d.g * d.out}; });
+                                 [](const GradientArgs& d) -> Tensors { return {d.g * d.out}; });
 
-constexpr Primitive kExpm1 = unary("expm1", real_type, unary_value<ScalarOp::expm1>,
-    [](const GradientArgs& d) -> Tensors { return {d.g * (d.out + 1.0f)}; });
+constexpr Primitive kExpm1 =
+    unary("expm1", real_type, unary_value<ScalarOp::expm1>,
+          [](const GradientArgs& d) -> Tensors { return {d.g * (d.out + 1.0f)}; });
 
 constexpr Primitive kLog = unary("log", real_type, unary_value<ScalarOp::log>,
-    [](const GradientArgs& d) -> Tensors { return {d.g / d.in[0]}; });
+                                 [](const GradientArgs& d) -> Tensors { return {d.g / d.in[0]}; });
 
-constexpr Primitive kLog1p = unary("log1p", real_type, unary_value<ScalarOp::log1p>,
-    [](const GradientArgs& d) -> Tensors { return {d.g / (d.in[0] + 1.0f)}; });
+constexpr Primitive kLog1p =
+    unary("log1p", real_type, unary_value<ScalarOp::log1p>,
+          [](const GradientArgs& d) -> Tensors { return {d.g / (d.in[0] + 1.0f)}; });
 
-constexpr Primitive kSin = unary("sin", real_type, unary_value<ScalarOp::sin>,
-    [](const GradientArgs& d) -> Tensors { return {d.g * cos(d.in[0])}; });
+constexpr Primitive kSin =
+    unary("sin", real_type, unary_value<ScalarOp::sin>,
+          [](const GradientArgs& d) -> Tensors { return {d.g * cos(d.in[0])}; });
 
-constexpr Primitive kCos = unary("cos", real_type, unary_value<ScalarOp::cos>,
-    [](const GradientArgs& d) -> Tensors { return {-(d.g * sin(d.in[0]))}; });
+constexpr Primitive kCos =
+    unary("cos", real_type, unary_value<ScalarOp::cos>,
+          [](const GradientArgs& d) -> Tensors { return {-(d.g * sin(d.in[0]))}; });
 
 // 1 - tanh(x)^2
-constexpr Primitive kTanh = unary("tanh", real_type, unary_value<ScalarOp::tanh>,
-    [](const GradientArgs& d) -> Tensors { return {d.g * (1.0f - d.out * d.out)}; });
+constexpr Primitive kTanh =
+    unary("tanh", real_type, unary_value<ScalarOp::tanh>,
+          [](const GradientArgs& d) -> Tensors { return {d.g * (1.0f - d.out * d.out)}; });
 
-// 1/(1 + exp(-x)), which is right at both ends: exp(-x) is infinite or 0 there. s(1 - s)
-constexpr Primitive kSigmoid = unary("sigmoid", real_type,
+// 1/(1 + exp(-x)), correct at both ends, where exp(-x) is infinite or 0. Gradient: s(1 - s)
+constexpr Primitive kSigmoid = unary(
+    "sigmoid", real_type,
     [](ScalarProgram& p, Regs in, const Attrs&) {
       const Reg one = p.constant(1);
       const Reg e = p.unary(ScalarOp::exp, p.unary(ScalarOp::neg, in[0]));
@@ -149,59 +185,81 @@ constexpr Primitive kSigmoid = unary("sigmoid", real_type,
     [](const GradientArgs& d) -> Tensors { return {d.g * d.out * (1.0f - d.out)}; });
 
 // 2/sqrt(pi) exp(-x^2)
-constexpr Primitive kErf = unary("erf", real_type, unary_value<ScalarOp::erf>,
-    [](const GradientArgs& d) -> Tensors {
+constexpr Primitive kErf =
+    unary("erf", real_type, unary_value<ScalarOp::erf>, [](const GradientArgs& d) -> Tensors {
       return {d.g * static_cast<float>(2 * std::numbers::inv_sqrtpi) * exp(-(d.in[0] * d.in[0]))};
     });
 
-// Not maximum(x, 0): the gradient at 0 is 0, and NaN stays NaN. The sign of the result is enough for
-// the gradient, so that x need not be kept.
-constexpr Primitive kRelu = unary("relu", real_type,
+// Not maximum(x, 0): here the gradient at 0 is 0, and NaN stays NaN. The gradient needs only the
+// sign of the result, so x need not be kept.
+constexpr Primitive kRelu = unary(
+    "relu", real_type,
     [](ScalarProgram& p, Regs in, const Attrs&) {
       const Reg zero = p.constant(0);
       return p.select(p.compare(ScalarOp::less_equal, in[0], zero), zero, in[0]);
     },
     [](const GradientArgs& d) -> Tensors { return {where(d.out <= 0.0f, 0.0f, d.g)}; });
 
-// The next three are primitives, not composites, so that their gradients start again from x and
-// nothing but x need be kept.
+// gelu, its tanh form and silu are primitives, not composites: their gradients recompute everything
+// from x, so only x is kept.
 
-Reg normal_cdf(ScalarProgram& p, Reg x) {
-  const Reg e = p.unary(ScalarOp::erf, p.binary(ScalarOp::mul, x, p.constant(1 / std::numbers::sqrt2)));
-  return p.binary(ScalarOp::mul, p.binary(ScalarOp::add, e, p.constant(1)), p.constant(0.5));
+// The standard normal distribution function. Internal: only the gradient of gelu uses it, and it
+// has no gradient.
+constexpr Primitive kNormalCdf =
+    unary("normal_cdf", real_type, unary_value<ScalarOp::normal_cdf>, nullptr);
+
+Tensor normal_cdf(const Tensor& x) {
+  Call call("normal_cdf", {});
+  return call.emit(kNormalCdf, {x});
 }
 
-// x P(x), P the normal distribution; P(x) + x P'(x)
-constexpr Primitive kGelu = unary("gelu", real_type,
+// The normal density, exp(-x^2 / 2) / sqrt(2 pi).
+Tensor normal_density(const Tensor& x) {
+  return exp(x * x * -0.5f) * static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
+}
+
+// x P(x), where P is the normal distribution function. Gradient: P(x) + x P'(x). Computing P from 1
+// + erf would lose all digits below -5.
+constexpr Primitive kGelu = unary(
+    "gelu", real_type,
     [](ScalarProgram& p, Regs in, const Attrs&) {
-      return p.binary(ScalarOp::mul, in[0], normal_cdf(p, in[0]));
+      return p.binary(ScalarOp::mul, in[0], p.unary(ScalarOp::normal_cdf, in[0]));
     },
     [](const GradientArgs& d) -> Tensors {
-      const Tensor& x = d.in[0];
-      const Tensor cdf = (erf(x * static_cast<float>(1 / std::numbers::sqrt2)) + 1.0f) * 0.5f;
-      const auto peak = static_cast<float>(std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-      return {d.g * (cdf + x * exp(x * x * -0.5f) * peak)};
+      return {d.g * (normal_cdf(d.in[0]) + d.in[0] * normal_density(d.in[0]))};
     });
 
-constexpr double kTanhScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, kTanhCubic = 0.044715;
+// x (1 + tanh(z / 2)) / 2, where z = x (a + c x^2), equals x s with s = sigmoid(z), which keeps its
+// digits where tanh is near -1. With e = exp(-|z|) and r = 1 / (1 + e), s is r for z above 0 and e
+// r below, and s (1 - s) is e r^2. Gradient: s + x s (1 - s) (a + 3 c x^2).
+constexpr auto kTanhLinear = static_cast<float>(2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
+constexpr auto kTanhCubic =
+    static_cast<float>(2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi * 0.044715);
 
-// x (1 + t)/2, t = tanh(a (x + c x^3)); (1 + t)/2 + x (1 - t^2)/2 a (1 + 3 c x^2)
-constexpr Primitive kGeluTanh = unary("gelu_tanh", real_type,
+constexpr Primitive kGeluTanh = unary(
+    "gelu_tanh", real_type,
     [](ScalarProgram& p, Regs in, const Attrs&) {
-      const Reg x = in[0], cube = p.binary(ScalarOp::mul, p.binary(ScalarOp::mul, x, x), x);
-      const Reg inner = p.binary(ScalarOp::add, x, p.binary(ScalarOp::mul, cube, p.constant(kTanhCubic)));
-      const Reg t = p.unary(ScalarOp::tanh, p.binary(ScalarOp::mul, inner, p.constant(kTanhScale)));
-      return p.binary(ScalarOp::mul, p.binary(ScalarOp::mul, x, p.constant(0.5)), p.binary(ScalarOp::add, t, p.constant(1)));
+      const Reg x = in[0], one = p.constant(1), square = p.binary(ScalarOp::mul, x, x);
+      const Reg cubic = p.binary(ScalarOp::mul, square, p.constant(kTanhCubic));
+      const Reg z =
+          p.binary(ScalarOp::mul, x, p.binary(ScalarOp::add, cubic, p.constant(kTanhLinear)));
+      const Reg e = p.unary(ScalarOp::exp, p.unary(ScalarOp::neg, p.unary(ScalarOp::abs, z)));
+      const Reg r = p.binary(ScalarOp::div, one, p.binary(ScalarOp::add, e, one));
+      const Reg s =
+          p.select(p.compare(ScalarOp::less, p.constant(0), z), r, p.binary(ScalarOp::mul, e, r));
+      return p.binary(ScalarOp::mul, x, s);
     },
     [](const GradientArgs& d) -> Tensors {
-      const Tensor& x = d.in[0];
-      const auto a = static_cast<float>(kTanhScale), c = static_cast<float>(kTanhCubic);
-      const Tensor t = tanh((x + x * x * x * c) * a);
-      return {d.g * ((t + 1.0f) * 0.5f + x * 0.5f * (1.0f - t * t) * ((x * x * (3 * c) + 1.0f) * a))};
+      const Tensor &x = d.in[0], square = x * x;
+      const Tensor z = x * (square * kTanhCubic + kTanhLinear);
+      const Tensor e = exp(-abs(z)), r = 1.0f / (e + 1.0f), low = e * r;
+      return {d.g * (where(z > 0.0f, r, low) +
+                     x * (low * r) * (square * (3 * kTanhCubic) + kTanhLinear))};
     });
 
-// x s, s = sigmoid(x); s (1 + x (1 - s))
-constexpr Primitive kSilu = unary("silu", real_type,
+// x s, where s = sigmoid(x). Gradient: s (1 + x (1 - s))
+constexpr Primitive kSilu = unary(
+    "silu", real_type,
     [](ScalarProgram& p, Regs in, const Attrs& attrs) {
       return p.binary(ScalarOp::mul, in[0], kSigmoid.scalar(p, in, attrs));
     },
@@ -210,19 +268,22 @@ constexpr Primitive kSilu = unary("silu", real_type,
       return {d.g * (s * (d.in[0] * (1.0f - s) + 1.0f))};
     });
 
-constexpr Primitive kCast = {
-    .name = "cast", .arity = 1, .attrs = ir::attrs_index<ir::CastAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      return Type{std::get<ir::CastAttrs>(attrs).to, in[0].shape};
-    },
-    .scalar = [](ScalarProgram& p, Regs in, const Attrs& attrs) {
-      return p.convert(in[0], std::get<ir::CastAttrs>(attrs).to);
-    }};
+constexpr Primitive kCast = {.name = "cast",
+                             .arity = 1,
+                             .attrs = ir::attrs_index<ir::CastAttrs>(),
+                             .type =
+                                 [](std::span<const Type> in, const Attrs& attrs) {
+                                   return Type{std::get<ir::CastAttrs>(attrs).to, in[0].shape};
+                                 },
+                             .scalar =
+                                 [](ScalarProgram& p, Regs in, const Attrs& attrs) {
+                                   return p.convert(in[0], std::get<ir::CastAttrs>(attrs).to);
+                                 }};
 
 constexpr const Primitive* kFamily[] = {
-    &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPow, &kNeg, &kAbs, &kSign, &kSqrt, &kRsqrt,
-    &kExp, &kExpm1, &kLog, &kLog1p, &kSin, &kCos, &kTanh, &kSigmoid, &kErf, &kRelu, &kGelu,
-    &kGeluTanh, &kSilu, &kCast};
+    &kAdd,  &kSub,     &kMul,   &kDiv,  &kMaximum,   &kMinimum, &kPow,      &kNeg,  &kAbs,
+    &kSign, &kSqrt,    &kRsqrt, &kExp,  &kExpm1,     &kLog,     &kLog1p,    &kSin,  &kCos,
+    &kTanh, &kSigmoid, &kErf,   &kRelu, &kNormalCdf, &kGelu,    &kGeluTanh, &kSilu, &kCast};
 
 Tensor real_unary(const Primitive& op, const Operand& x) {
   Call call(op.name, x.site());
@@ -324,7 +385,8 @@ Tensor leaky_relu(Operand x, float slope) {
   return where(t > 0.0f, t, t * slope);
 }
 
-// max(x, 0) + log(1 + exp(-|x|)): exact at large |x|; the ties give the gradient 1/2 at 0.
+// max(x, 0) + log(1 + exp(-|x|)): exact at large |x|. At 0, the rules for ties give the gradient
+// 1/2.
 Tensor softplus(Operand x) {
   Call call("softplus", x.site());
   const Tensor t = call.tensor(x);
@@ -334,6 +396,8 @@ Tensor softplus(Operand x) {
 
 Tensor clamp(Operand x, float min, float max) {
   Call call("clamp", x.site());
+  if (std::isnan(min) || std::isnan(max))
+    call.fail("", "the bounds are numbers: {} and {}", min, max);
   const Tensor t = call.tensor(x);
   call.require_f32("x", t);
   const Tensor low = where(t < min, min, t);

@@ -1,7 +1,8 @@
-// Indexing by i32 ids: rows of a table, elements along an axis, and their gradients, which add in
-// the order of the ids, so that they are the same on every run.
+// Indexing by i32 ids: rows of a table, elements along an axis, and their gradients. The gradients
+// add in the order of the ids, so that every run gives the same result.
 #include "ops/builder.h"
 #include "ops/table.h"
+#include "support/integers.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::ops {
@@ -22,87 +23,119 @@ Tensor segment_sum(const Tensor& values, const Tensor& ids, std::int64_t rows);
 Tensor scatter_add(const Tensor& values, const Tensor& ids, int axis, std::int64_t size);
 
 void require_ids(const Type& ids) {
-  if (ids.dtype != DType::i32) break_rule("cast(ids, tg::i32)?", "ids are i32: ids is {}", ids.text());
+  if (ids.dtype != DType::i32)
+    break_rule("cast(ids, tg::i32)?", "ids are i32: ids is {}", ids.text());
 }
 
 // table [V, D], ids [...] -> [..., D]
 constexpr Primitive kEmbedding = {
-    .name = "embedding", .core = Core::gather, .arity = 2,
-    .type = [](std::span<const Type> in, const Attrs&) {
-      if (in[0].shape.rank() != 2) break_rule("", "the table is [V, D]: table is {}", in[0].text());
-      require_ids(in[1]);
-      Type out{in[0].dtype, in[1].shape};
-      if (out.shape.rank() == kMaxRank) break_rule("", "at most {} axes: ids is {}", kMaxRank - 1, in[1].text());
-      out.shape.push_back(in[0].shape[1]);
-      return out;
-    },
+    .name = "embedding",
+    .core = Core::gather,
+    .arity = 2,
+    .type =
+        [](std::span<const Type> in, const Attrs&) {
+          if (in[0].shape.rank() != 2)
+            break_rule("", "the table is [V, D]: table is {}", in[0].text());
+          require_ids(in[1]);
+          Type out{in[0].dtype, in[1].shape};
+          if (out.shape.rank() == kMaxRank)
+            break_rule("", "at most {} axes: ids is {}", kMaxRank - 1, in[1].text());
+          out.shape.push_back(in[0].shape[1]);
+          return out;
+        },
     .gradient = [](const GradientArgs& d) -> Tensors {
       return {segment_sum(d.g, d.in[1], d.in[0].shape()[0]), {}};
     }};
 
 // values [..., D], ids [...] -> [rows, D]: row r is the sum of the values whose id is r
 constexpr Primitive kSegmentSum = {
-    .name = "segment_sum", .core = Core::segment_sum, .arity = 2, .attrs = ir::attrs_index<ir::RowsAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      require_ids(in[1]);
-      Shape rows = in[0].shape;
-      if (rows.rank() > 0) rows.erase(-1);
-      if (in[0].dtype != DType::f32 || in[0].shape.rank() == 0 || rows != in[1].shape)
-        break_rule("", "needs values [..., D] and ids [...]: values is {}, ids is {}", in[0].text(), in[1].text());
-      return Type{DType::f32, {std::get<ir::RowsAttrs>(attrs).rows, in[0].shape.back()}};
-    },
-    .gradient = [](const GradientArgs& d) -> Tensors { return {embedding(d.g, d.in[1]), {}}; }};
+    .name = "segment_sum",
+    .core = Core::segment_sum,
+    .arity = 2,
+    .attrs = ir::attrs_index<ir::RowsAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs& attrs) {
+          require_ids(in[1]);
+          Shape rows = in[0].shape;
+          if (rows.rank() > 0) rows.erase(-1);
+          if (in[0].dtype != DType::f32 || in[0].shape.rank() == 0 || rows != in[1].shape)
+            break_rule("", "needs values [..., D] and ids [...]: values is {}, ids is {}",
+                       in[0].text(), in[1].text());
+          return Type{DType::f32, {std::get<ir::RowsAttrs>(attrs).rows, in[0].shape.back()}};
+        },
+    .gradient = [](const GradientArgs& d) -> Tensors {
+      return {embedding(d.g, d.in[1]), {}};
+    }};
 
 void same_but_axis(const Type& x, const Type& ids, int axis) {
   require_ids(ids);
   bool ok = x.shape.rank() == ids.shape.rank() && axis >= 0 && axis < x.shape.rank();
   for (int d = 0; ok && d < x.shape.rank(); ++d) ok = d == axis || x.shape[d] == ids.shape[d];
-  if (!ok) break_rule("", "shapes differ outside axis {}: x is {}, ids is {}", axis, x.text(), ids.text());
+  if (!ok)
+    break_rule("", "shapes differ outside axis {}: x is {}, ids is {}", axis, x.text(), ids.text());
 }
 
 constexpr Primitive kTake = {
-    .name = "take_along_axis", .core = Core::take, .arity = 2, .attrs = ir::attrs_index<ir::AxisAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      same_but_axis(in[0], in[1], std::get<ir::AxisAttrs>(attrs).axis);
-      return Type{in[0].dtype, in[1].shape};
-    },
-    // With one id per row the gradient is a comparison, not a scatter: no one-hot in memory.
+    .name = "take_along_axis",
+    .core = Core::take,
+    .arity = 2,
+    .attrs = ir::attrs_index<ir::AxisAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs& attrs) {
+          same_but_axis(in[0], in[1], std::get<ir::AxisAttrs>(attrs).axis);
+          return Type{in[0].dtype, in[1].shape};
+        },
+    // With one id per row, the gradient is a comparison instead of a scatter, and no one-hot is
+    // stored.
     .gradient = [](const GradientArgs& d) -> Tensors {
       const int axis = d.as<ir::AxisAttrs>().axis;
       const std::int64_t size = d.in[0].shape()[axis];
       if (d.in[1].shape()[axis] != 1) return {scatter_add(d.g, d.in[1], axis, size), {}};
-      std::vector<std::int64_t> along(static_cast<std::size_t>(d.g.rank()), 1);
-      along[static_cast<std::size_t>(axis)] = size;
+      std::vector<std::int64_t> along(usize(d.g.rank()), 1);
+      along[usize(axis)] = size;
       return {where(equal(reshape(arange(size), along), d.in[1]), d.g, 0.0f), {}};
     }};
 
 constexpr Primitive kScatterAdd = {
-    .name = "scatter_add", .core = Core::scatter_add, .arity = 2, .attrs = ir::attrs_index<ir::ScatterAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      const auto& a = std::get<ir::ScatterAttrs>(attrs);
-      require_ids(in[1]);
-      if (in[0].dtype != DType::f32 || in[0].shape != in[1].shape || a.axis < 0 || a.axis >= in[0].shape.rank() || a.size < 0)
-        break_rule("", "needs values and ids of one shape: values is {}, ids is {}", in[0].text(), in[1].text());
-      Type out = in[0];
-      out.shape[a.axis] = a.size;
-      return out;
-    },
+    .name = "scatter_add",
+    .core = Core::scatter_add,
+    .arity = 2,
+    .attrs = ir::attrs_index<ir::ScatterAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs& attrs) {
+          const auto& a = std::get<ir::ScatterAttrs>(attrs);
+          require_ids(in[1]);
+          if (in[0].dtype != DType::f32 || in[0].shape != in[1].shape || a.axis < 0 ||
+              a.axis >= in[0].shape.rank() || a.size < 0)
+            break_rule("", "needs values and ids of one shape: values is {}, ids is {}",
+                       in[0].text(), in[1].text());
+          Type out = in[0];
+          out.shape[a.axis] = a.size;
+          return out;
+        },
     .gradient = [](const GradientArgs& d) -> Tensors {
       return {take_along_axis(d.g, d.in[1], d.as<ir::ScatterAttrs>().axis), {}};
     }};
 
 constexpr Primitive kCheckIndex = {
-    .name = "check_index", .arity = 1, .attrs = ir::attrs_index<ir::CheckAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs&) {
-      require_ids(in[0]);
-      return in[0];
-    },
-    .scalar = [](ScalarProgram& p, std::span<const Reg> in, const Attrs& attrs) {
-      return p.push({.op = ScalarOp::check_index, .dtype = DType::i32, .a = in[0],
-                     .extent = std::get<ir::CheckAttrs>(attrs).size});
-    }};
+    .name = "check_index",
+    .arity = 1,
+    .attrs = ir::attrs_index<ir::CheckAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs&) {
+          require_ids(in[0]);
+          return in[0];
+        },
+    .scalar =
+        [](ScalarProgram& p, std::span<const Reg> in, const Attrs& attrs) {
+          return p.push({.op = ScalarOp::check_index,
+                         .dtype = DType::i32,
+                         .a = in[0],
+                         .extent = std::get<ir::CheckAttrs>(attrs).size});
+        }};
 
-constexpr const Primitive* kFamily[] = {&kEmbedding, &kSegmentSum, &kTake, &kScatterAdd, &kCheckIndex};
+constexpr const Primitive* kFamily[] = {&kEmbedding, &kSegmentSum, &kTake, &kScatterAdd,
+                                        &kCheckIndex};
 
 Tensor segment_sum(const Tensor& values, const Tensor& ids, std::int64_t rows) {
   Call call("segment_sum", {});
@@ -134,7 +167,8 @@ Tensor take_along_axis(Operand x, Operand ids, int axis) {
   Call call("take_along_axis", x.site());
   const Tensor t = call.tensor(x), i = call.tensor(ids, i32);
   if (t.rank() != i.rank())
-    call.fail("", "needs operands of one rank: {}, {}", call.describe("x", t), call.describe("ids", i));
+    call.fail("", "needs operands of one rank: {}, {}", call.describe("x", t),
+              call.describe("ids", i));
   const int at = call.axis(t, axis);
   Shape shape_x = t.shape(), shape_i = i.shape();
   for (int d = 0; d < t.rank(); ++d) {
@@ -153,24 +187,26 @@ Tensor gather(Operand x, int axis, Operand ids) {
   Tensor t = call.tensor(x);
   const Tensor i = call.tensor(ids, i32);
   if (t.rank() != i.rank())
-    call.fail("", "needs operands of one rank: {}, {}", call.describe("x", t), call.describe("ids", i));
+    call.fail("", "needs operands of one rank: {}, {}", call.describe("x", t),
+              call.describe("ids", i));
   const int at = call.axis(t, axis);
   for (int d = 0; d < t.rank(); ++d) {
     if (d == at) continue;
     if (i.shape()[d] > t.shape()[d])
-      call.fail("", "axis {} of ids is larger than that of x: {}, {}", d, call.describe("x", t), call.describe("ids", i));
+      call.fail("", "axis {} of ids is larger than that of x: {}, {}", d, call.describe("x", t),
+                call.describe("ids", i));
     t = narrow(t, d, 0, i.shape()[d]);
   }
   return call.emit(kTake, {t, i}, ir::AxisAttrs{at});
 }
 
-Tensor one_hot(Operand ids, std::int64_t depth) {
+Tensor one_hot(Operand ids, std::int64_t depth, DType dtype) {
   Call call("one_hot", ids.site());
   const Tensor i = call.tensor(ids, i32);
   call.require_i32("ids", i);
   if (depth < 1) call.fail("", "the depth is at least 1: {}", depth);
   const Tensor checked = call.emit(kCheckIndex, {i}, ir::CheckAttrs{depth});
-  return cast(equal(unsqueeze(checked, -1), arange(depth)), f32);
+  return cast(equal(unsqueeze(checked, -1), arange(depth)), dtype);
 }
 
 }  // namespace tensorgrad

@@ -1,5 +1,5 @@
-// Leaves: what is in memory before a run, and numbers. The builders zeros, full, arange, ... stand
-// here because they are leaves with views on top.
+// Leaves: tensors in memory before a run, and constants. zeros, full, arange, ... are here because
+// they are leaves with views on top.
 #include "ops/builder.h"
 #include "ops/table.h"
 #include "tensorgrad/ops.h"
@@ -13,20 +13,26 @@ using ir::Core;
 using ir::Primitive;
 using ir::Type;
 
-constexpr Primitive leaf(std::string_view name) {
-  return {.name = name, .core = Core::leaf, .arity = 0, .attrs = ir::attrs_index<ir::LeafAttrs>(),
+constexpr Primitive leaf(std::string_view name, Core core) {
+  return {.name = name,
+          .core = core,
+          .arity = 0,
+          .attrs = ir::attrs_index<ir::LeafAttrs>(),
           .type = [](std::span<const Type>, const Attrs& attrs) {
             const auto& a = std::get<ir::LeafAttrs>(attrs);
             return Type{a.dtype, a.shape};
           }};
 }
 
-constexpr Primitive kInput = leaf("input");
-constexpr Primitive kParameter = leaf("parameter");
-constexpr Primitive kState = leaf("state");
+constexpr Primitive kInput = leaf("input", Core::input);
+constexpr Primitive kParameter = leaf("parameter", Core::parameter);
+constexpr Primitive kState = leaf("state", Core::state);
 
 constexpr Primitive kConstant = {
-    .name = "constant", .core = Core::constant, .arity = 0,
+    .name = "constant",
+    .id = ir::OpId::constant,
+    .core = Core::constant,
+    .arity = 0,
     .attrs = ir::attrs_index<ir::ConstantAttrs>(),
     .type = [](std::span<const Type>, const Attrs& attrs) {
       const auto& a = std::get<ir::ConstantAttrs>(attrs);
@@ -35,13 +41,16 @@ constexpr Primitive kConstant = {
       return Type{a.dtype, {}};
     }};
 
-constexpr Primitive kIota = {
-    .name = "iota", .core = Core::iota, .arity = 0, .attrs = ir::attrs_index<ir::IotaAttrs>(),
-    .type = [](std::span<const Type>, const Attrs& attrs) {
-      const std::int64_t size = std::get<ir::IotaAttrs>(attrs).size;
-      if (size >= std::int64_t{1} << 31) break_rule("", "positions are i32: {} are too many", size);
-      return Type{DType::i32, {size}};
-    }};
+constexpr Primitive kIota = {.name = "iota",
+                             .core = Core::iota,
+                             .arity = 0,
+                             .attrs = ir::attrs_index<ir::IotaAttrs>(),
+                             .type = [](std::span<const Type>, const Attrs& attrs) {
+                               const std::int64_t size = std::get<ir::IotaAttrs>(attrs).size;
+                               if (size >= std::int64_t{1} << 31)
+                                 break_rule("", "positions are i32: {} are too many", size);
+                               return Type{DType::i32, {size}};
+                             }};
 
 constexpr const Primitive* kFamily[] = {&kInput, &kParameter, &kState, &kConstant, &kIota};
 
@@ -70,19 +79,31 @@ Tensor ones(const Shape& shape, DType dtype, Site site) {
   return full(shape, 1, dtype);
 }
 
-Tensor arange(std::int64_t n, Site site) {
+Tensor arange(std::int64_t n, DType dtype, Site site) {
   Call call("arange", site);
   if (n < 0) call.fail("", "the number of elements is not negative: {}", n);
-  return call.emit(ops::kIota, {}, ir::IotaAttrs{n});
+  if (dtype == DType::boolean) call.fail("", "needs i32 or f32: the dtype is {}", name(dtype));
+  return cast(call.emit(ops::kIota, {}, ir::IotaAttrs{n}), dtype);
 }
 
-Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, Site site) {
+Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype, Site site) {
   Call call("arange", site);
   if (step == 0) call.fail("", "the step is not zero");
-  const std::int64_t n = step > 0 ? (stop - start + step - 1) / step : (start - stop - step - 1) / -step;
-  Tensor t = arange(n < 0 ? 0 : n);
-  if (step != 1) t = t * step;
-  return start == 0 ? t : t + start;
+  const bool empty = step > 0 ? start >= stop : start <= stop;
+  if (empty) return arange(0, dtype);
+  // Unsigned, because the distance between two i64 may not fit an i64.
+  const auto first = static_cast<std::uint64_t>(start), last = static_cast<std::uint64_t>(stop);
+  const auto stride = static_cast<std::uint64_t>(step);
+  const std::uint64_t steps =
+      step > 0 ? (last - first - 1) / stride : (first - last - 1) / (0 - stride);
+  const auto end = static_cast<std::int64_t>(first + steps * stride);
+  for (const std::int64_t value : {start, end})
+    if (value != static_cast<std::int32_t>(value))
+      call.fail("", "values are i32: {} does not fit (start {}, stop {}, step {})", value, start,
+                stop, step);
+  Tensor t = arange(static_cast<std::int64_t>(steps) + 1);
+  if (steps > 0 && step != 1) t = t * step;
+  return cast(start == 0 ? t : t + start, dtype);
 }
 
 Tensor linspace(double start, double stop, std::int64_t n, Site site) {

@@ -1,4 +1,4 @@
-// Reductions over axes, positions of the best element, running sums.
+// Reductions over axes, argmax and argmin, cumulative sums.
 #include "ops/builder.h"
 #include "ops/table.h"
 #include "tensorgrad/ops.h"
@@ -37,25 +37,31 @@ Type reduce_type(std::span<const Type> in, const Attrs& attrs) {
       break_rule("", "axes [{}] do not fit: x is {}", fmt::join(axes, ","), in[0].text());
     before = axis;
   }
-  if (in[0].dtype == DType::boolean) break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
+  if (in[0].dtype == DType::boolean)
+    break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
   return {in[0].dtype, without(in[0].shape, axes, false)};
 }
 
-// The result, or its gradient, spread over the operand's shape again.
+// Broadcasts the result, or its gradient, back to the operand's shape.
 Tensor spread(const GradientArgs& d, const Tensor& t) {
   const Shape& shape = d.in[0].shape();
   return broadcast_to(reshape(t, without(shape, d.as<ir::AxesAttrs>().axes, true)), shape);
 }
 
-constexpr Primitive reduction(std::string_view name, Combine combine, Tensors (*gradient)(const GradientArgs&)) {
-  return {.name = name, .core = Core::reduce, .attrs = ir::attrs_index<ir::AxesAttrs>(),
-          .type = reduce_type, .combine = combine, .gradient = gradient};
+constexpr Primitive reduction(std::string_view name, Combine combine,
+                              Tensors (*gradient)(const GradientArgs&)) {
+  return {.name = name,
+          .core = Core::reduce,
+          .attrs = ir::attrs_index<ir::AxesAttrs>(),
+          .type = reduce_type,
+          .combine = combine,
+          .gradient = gradient};
 }
 
-constexpr Primitive kSum = reduction("reduce_sum", Combine::add,
-    [](const GradientArgs& d) -> Tensors { return {spread(d, d.g)}; });
+constexpr Primitive kSum = reduction(
+    "reduce_sum", Combine::add, [](const GradientArgs& d) -> Tensors { return {spread(d, d.g)}; });
 
-// All elements equal to the best share the gradient evenly.
+// All elements equal to the result share the gradient evenly.
 Tensors share_among_best(const GradientArgs& d) {
   const Tensor best = cast(equal(d.in[0], spread(d, d.out)), f32);
   const Tensor ties = sum(best, d.as<ir::AxesAttrs>().axes);
@@ -65,10 +71,10 @@ Tensors share_among_best(const GradientArgs& d) {
 constexpr Primitive kMax = reduction("reduce_max", Combine::max, share_among_best);
 constexpr Primitive kMin = reduction("reduce_min", Combine::min, share_among_best);
 
-// The product of the others. Without zeros it is out/x; with one zero only that element has a
-// gradient, the product of the rest; with two or more none has.
-constexpr Primitive kProd = reduction("reduce_prod", Combine::mul,
-    [](const GradientArgs& d) -> Tensors {
+// The gradient of an element is the product of the others. Without zeros it is out/x. With one
+// zero, only that element has a gradient; with two or more, none has.
+constexpr Primitive kProd =
+    reduction("reduce_prod", Combine::mul, [](const GradientArgs& d) -> Tensors {
       const auto& axes = d.as<ir::AxesAttrs>().axes;
       const Tensor zero = equal(d.in[0], 0.0f);
       const Tensor zeros_in_row = spread(d, sum(cast(zero, f32), axes));
@@ -80,15 +86,20 @@ constexpr Primitive kProd = reduction("reduce_prod", Combine::mul,
     });
 
 constexpr Primitive arg(std::string_view name, Combine combine) {
-  return {.name = name, .core = Core::arg_reduce, .attrs = ir::attrs_index<ir::AxisAttrs>(),
-          .type = [](std::span<const Type> in, const Attrs& attrs) {
-            const int axis = std::get<ir::AxisAttrs>(attrs).axis;
-            if (axis < 0 || axis >= in[0].shape.rank())
-              break_rule("", "axis {} does not exist: x is {}", axis, in[0].text());
-            if (in[0].dtype == DType::boolean) break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
-            if (in[0].shape[axis] == 0) break_rule("", "axis {} is empty: x is {}", axis, in[0].text());
-            return Type{DType::i32, without(in[0].shape, {axis}, false)};
-          },
+  return {.name = name,
+          .core = Core::arg_reduce,
+          .attrs = ir::attrs_index<ir::AxisAttrs>(),
+          .type =
+              [](std::span<const Type> in, const Attrs& attrs) {
+                const int axis = std::get<ir::AxisAttrs>(attrs).axis;
+                if (axis < 0 || axis >= in[0].shape.rank())
+                  break_rule("", "axis {} does not exist: x is {}", axis, in[0].text());
+                if (in[0].dtype == DType::boolean)
+                  break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
+                if (in[0].shape[axis] == 0)
+                  break_rule("", "axis {} is empty: x is {}", axis, in[0].text());
+                return Type{DType::i32, without(in[0].shape, {axis}, false)};
+              },
           .combine = combine};
 }
 
@@ -96,16 +107,20 @@ constexpr Primitive kArgmax = arg("argmax", Combine::max);
 constexpr Primitive kArgmin = arg("argmin", Combine::min);
 
 constexpr Primitive kCumsum = {
-    .name = "cumsum", .core = Core::scan, .attrs = ir::attrs_index<ir::CumsumAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      const int axis = std::get<ir::CumsumAttrs>(attrs).axis;
-      if (axis < 0 || axis >= in[0].shape.rank())
-        break_rule("", "axis {} does not exist: x is {}", axis, in[0].text());
-      if (in[0].dtype == DType::boolean) break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
-      return in[0];
-    },
+    .name = "cumsum",
+    .core = Core::scan,
+    .attrs = ir::attrs_index<ir::CumsumAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs& attrs) {
+          const int axis = std::get<ir::CumsumAttrs>(attrs).axis;
+          if (axis < 0 || axis >= in[0].shape.rank())
+            break_rule("", "axis {} does not exist: x is {}", axis, in[0].text());
+          if (in[0].dtype == DType::boolean)
+            break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
+          return in[0];
+        },
     .combine = Combine::add,
-    // The running sum from the other end.
+    // The gradient is the cumulative sum in the other direction.
     .gradient = [](const GradientArgs& d) -> Tensors {
       const auto& a = d.as<ir::CumsumAttrs>();
       return {a.reverse ? cumsum(d.g, a.axis) : flip(cumsum(flip(d.g, a.axis), a.axis), a.axis)};
@@ -113,14 +128,16 @@ constexpr Primitive kCumsum = {
 
 constexpr const Primitive* kFamily[] = {&kSum, &kMax, &kMin, &kProd, &kArgmax, &kArgmin, &kCumsum};
 
-Tensor reduce(std::string_view name, const Primitive& op, const Operand& x, const Axes& axes, bool keepdims) {
+Tensor reduce(std::string_view name, const Primitive& op, const Operand& x, const Axes& axes,
+              bool keepdims) {
   Call call(name, x.site());
   Tensor t = call.tensor(x);
   if (t.dtype() == DType::boolean) t = cast(t, i32);
   const std::vector<int> where = call.axes(t, axes);
   if (op.combine == Combine::max || op.combine == Combine::min)
     for (const int axis : where)
-      if (t.shape()[axis] == 0) call.fail("", "axis {} is empty and has no best element: {}", axis, call.describe("x", t));
+      if (t.shape()[axis] == 0)
+        call.fail("", "axis {} is empty and has no best element: {}", axis, call.describe("x", t));
   if (where.empty()) return t;
   const Tensor out = call.emit(op, {t}, ir::AxesAttrs{where});
   return keepdims ? reshape(out, without(t.shape(), where, true)) : out;
@@ -147,7 +164,9 @@ using namespace ops;
 Tensor sum(Operand x, Axes axes, bool keepdims) { return reduce("sum", kSum, x, axes, keepdims); }
 Tensor max(Operand x, Axes axes, bool keepdims) { return reduce("max", kMax, x, axes, keepdims); }
 Tensor min(Operand x, Axes axes, bool keepdims) { return reduce("min", kMin, x, axes, keepdims); }
-Tensor prod(Operand x, Axes axes, bool keepdims) { return reduce("prod", kProd, x, axes, keepdims); }
+Tensor prod(Operand x, Axes axes, bool keepdims) {
+  return reduce("prod", kProd, x, axes, keepdims);
+}
 Tensor argmax(Operand x, int axis, bool keepdims) { return arg_reduce(kArgmax, x, axis, keepdims); }
 Tensor argmin(Operand x, int axis, bool keepdims) { return arg_reduce(kArgmin, x, axis, keepdims); }
 
@@ -156,7 +175,12 @@ Tensor mean(Operand x, Axes axes, bool keepdims) {
   const Tensor t = call.tensor(x);
   call.require_f32("x", t);
   double n = 1;
-  for (const int axis : call.axes(t, axes)) n *= static_cast<double>(t.shape()[axis]);
+  for (const int axis : call.axes(t, axes)) {
+    if (t.shape()[axis] == 0)
+      call.fail("a batch of at least 1", "axis {} is empty and has no mean: {}", axis,
+                call.describe("x", t));
+    n *= static_cast<double>(t.shape()[axis]);
+  }
   return sum(t, axes, keepdims) / n;
 }
 
@@ -170,9 +194,12 @@ Tensor var(Operand x, Axes axes, bool keepdims, int correction) {
   return sum(centered * centered, axes, keepdims) / std::max(0.0, n - correction);
 }
 
+// Passes no gradient where the variance is 0, as PyTorch does: the gradient of sqrt is infinite
+// there.
 Tensor stddev(Operand x, Axes axes, bool keepdims, int correction) {
   Call call("stddev", x.site());
-  return sqrt(var(x, axes, keepdims, correction));
+  const Tensor v = var(x, axes, keepdims, correction), zero = equal(v, 0.0f);
+  return where(zero, 0.0f, sqrt(where(zero, 1.0f, v)));
 }
 
 Tensor cumsum(Operand x, int axis) {
@@ -187,7 +214,7 @@ Tensor logsumexp(Operand x, Axes axes, bool keepdims) {
   const Tensor t = call.tensor(x);
   call.require_f32("x", t);
   const Tensor top = stop_gradient(max(t, axes, true));
-  // A row of infinities would give inf - inf.
+  // A shift of infinity would give inf - inf.
   const Tensor shift = where(is_finite(top), top, 0.0f);
   const Tensor out = log(sum(exp(t - shift), axes, true)) + shift;
   if (keepdims) return out;

@@ -1,4 +1,4 @@
-// State-space models: the selective scan of Mamba and what stands around it.
+// State-space models: the selective scan of Mamba and its gradient.
 #include "ir/sequence.h"
 #include "ops/builder.h"
 #include "ops/table.h"
@@ -24,14 +24,17 @@ SelectiveScanShape checked_shape(std::span<const Type> in, const Attrs& attrs) {
   for (std::size_t i = 0; i < 6; ++i) fits = fits && in[i].dtype == DType::f32;
   if (fits) {
     const Shape narrow{u[0], u[1], A[1]};
-    fits = in[1].shape == u && in[3].shape == narrow && in[4].shape == narrow && in[5].shape == Shape{u[2]};
+    fits = in[1].shape == u && in[3].shape == narrow && in[4].shape == narrow &&
+           in[5].shape == Shape{u[2]};
   }
   if (!fits)
     break_rule("",
-               "needs u, delta [B, L, E], A_log [E, N], B, C [B, L, N], D [E] of f32: u is {}, delta is {}, A_log is {}, "
+               "needs u, delta [B, L, E], A_log [E, N], B, C [B, L, N], D [E] of f32: u is {}, "
+               "delta is {}, A_log is {}, "
                "B is {}, C is {}, D is {}",
                in[0].text(), in[1].text(), in[2].text(), in[3].text(), in[4].text(), in[5].text());
-  if (a.chunk < 1 || a.chunk > kLongestChunk) break_rule("", "a chunk is 1 to {} steps long: {}", kLongestChunk, a.chunk);
+  if (a.chunk < 1 || a.chunk > kLongestChunk)
+    break_rule("", "a chunk is 1 to {} steps long: {}", kLongestChunk, a.chunk);
   return {.B = u[0], .L = u[1], .E = u[2], .N = A[1], .chunk = a.chunk, .zoh = a.zoh};
 }
 
@@ -41,13 +44,15 @@ SelectiveScanShape shape_of(const std::vector<Tensor>& in, const Attrs& attrs) {
   return checked_shape(types, attrs);
 }
 
-// A stretch of a packed result.
+// Extracts one part of a packed result.
 Tensor unpack(const Tensor& packed, std::int64_t offset, const Shape& shape) {
   return reshape(narrow(packed, 0, offset, shape.count()), shape);
 }
 
 constexpr Primitive kSelectiveScanGradient = {
-    .name = "selective_scan_gradient", .core = Core::selective_scan_gradient, .arity = 8,
+    .name = "selective_scan_gradient",
+    .core = Core::selective_scan_gradient,
+    .arity = 8,
     .attrs = ir::attrs_index<ir::SelectiveScanAttrs>(),
     .type = [](std::span<const Type> in, const Attrs& attrs) {
       const SelectiveScanShape s = checked_shape(in, attrs);
@@ -57,11 +62,15 @@ constexpr Primitive kSelectiveScanGradient = {
     }};
 
 constexpr Primitive kSelectiveScan = {
-    .name = "selective_scan", .core = Core::selective_scan, .arity = 6, .attrs = ir::attrs_index<ir::SelectiveScanAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      return Type{DType::f32, {checked_shape(in, attrs).result_elements()}};
-    },
-    // Only y has a gradient; the states are seen by nobody else.
+    .name = "selective_scan",
+    .core = Core::selective_scan,
+    .arity = 6,
+    .attrs = ir::attrs_index<ir::SelectiveScanAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs& attrs) {
+          return Type{DType::f32, {checked_shape(in, attrs).result_elements()}};
+        },
+    // Only y has a gradient; the states are internal.
     .gradient = [](const GradientArgs& d) -> std::vector<Tensor> {
       const SelectiveScanShape s = shape_of(d.in, d.node.attrs);
       const Shape wide{s.B, s.L, s.E}, narrow{s.B, s.L, s.N};
@@ -74,8 +83,8 @@ constexpr Primitive kSelectiveScan = {
       const Tensor dA = sum(unpack(packed, s.dA(), {s.B, s.E, s.N}), 0);
       const Tensor dA_log = -(dA * exp(d.in[2]));
       const Tensor dD = sum(g * d.in[0], {0, 1});
-      return {unpack(packed, 0, wide), unpack(packed, s.ddelta(), wide), dA_log, unpack(packed, s.dB(), narrow),
-              unpack(packed, s.dC(), narrow), dD};
+      return {unpack(packed, 0, wide),        unpack(packed, s.ddelta(), wide), dA_log,
+              unpack(packed, s.dB(), narrow), unpack(packed, s.dC(), narrow),   dD};
     }};
 
 constexpr const Primitive* kFamily[] = {&kSelectiveScan, &kSelectiveScanGradient};
@@ -90,11 +99,14 @@ namespace tensorgrad {
 
 using namespace ops;
 
-Tensor selective_scan(Operand u, Operand delta, Operand A_log, Operand B, Operand C, Operand D, SelectiveScanOptions options) {
+Tensor selective_scan(Operand u, Operand delta, Operand A_log, Operand B, Operand C, Operand D,
+                      SelectiveScanOptions options) {
   Call call("selective_scan", u.site());
   std::vector<Tensor> in;
-  for (const Operand* operand : {&u, &delta, &A_log, &B, &C, &D}) in.push_back(call.tensor(*operand));
-  const ir::Attrs attrs = ir::SelectiveScanAttrs{options.discretisation == Discretisation::zoh, options.chunk};
+  for (const Operand* operand : {&u, &delta, &A_log, &B, &C, &D})
+    in.push_back(call.tensor(*operand));
+  const ir::Attrs attrs =
+      ir::SelectiveScanAttrs{options.discretisation == Discretisation::zoh, options.chunk};
   const Tensor packed = call.emit(kSelectiveScan, in, attrs);
   return unpack(packed, 0, in[0].shape());
 }

@@ -1,4 +1,4 @@
-// The table of all primitives: the families one after the other, each listed by its own file.
+// The table of all primitives. Each file of the folder lists one family.
 #pragma once
 
 #include <span>
@@ -16,8 +16,12 @@ struct Family {
 
 std::span<const Family> families();
 
-// The record of that name, or null.
+// Returns the record with that name, or null.
 const ir::Primitive* find_primitive(std::string_view name);
+// Returns the record of an op that the compiler knows by id; not for OpId::other.
+const ir::Primitive& primitive(ir::OpId id);
+// Returns the record of a leaf.
+const ir::Primitive& leaf_primitive(ir::Core kind);
 
 // One function per file of the folder.
 std::span<const ir::Primitive* const> leaf_family();

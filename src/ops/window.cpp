@@ -1,5 +1,5 @@
-// Sliding windows: the view and its adjoint, and what is made of them: convolution, which is a
-// matrix product over windows, and pooling, which is a reduction over them.
+// Sliding windows: the view and its adjoint; convolution, a matmul over windows; and pooling, a
+// reduction over windows.
 #include <limits>
 
 #include "ops/builder.h"
@@ -27,41 +27,54 @@ Tensor fold(const Tensor& g, const ir::WindowAttrs& attrs);
 
 // [..., length, ...] -> [..., count, ..., size]
 constexpr Primitive kWindows = {
-    .name = "windows", .core = Core::view, .attrs = ir::attrs_index<ir::WindowAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      const auto& a = std::get<ir::WindowAttrs>(attrs);
-      if (a.axis < 0 || a.axis >= in[0].shape.rank())
-        break_rule("", "axis {} does not exist: x is {}", a.axis, in[0].text());
-      if (a.size < 1 || a.stride < 1 || a.dilation < 1 || a.length != in[0].shape[a.axis])
-        break_rule("", "size, stride and dilation are at least 1: {}, {}, {}", a.size, a.stride, a.dilation);
-      if (window_count(a) < 1)
-        break_rule("", "the window is larger than axis {}: size {}, dilation {}, x is {}", a.axis, a.size,
-                   a.dilation, in[0].text());
-      if (in[0].shape.rank() == kMaxRank) break_rule("", "at most {} axes: x is {}", kMaxRank - 1, in[0].text());
-      Type out = in[0];
-      out.shape[a.axis] = window_count(a);
-      out.shape.push_back(a.size);
-      return out;
-    },
-    .view = [](const IndexMap& in, const Attrs& attrs) {
-      const auto& a = std::get<ir::WindowAttrs>(attrs);
-      return in.windows(a.axis, a.size, a.stride, a.dilation);
-    },
-    .gradient = [](const GradientArgs& d) -> Tensors { return {fold(d.g, d.as<ir::WindowAttrs>())}; }};
+    .name = "windows",
+    .core = Core::view,
+    .attrs = ir::attrs_index<ir::WindowAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs& attrs) {
+          const auto& a = std::get<ir::WindowAttrs>(attrs);
+          if (a.axis < 0 || a.axis >= in[0].shape.rank())
+            break_rule("", "axis {} does not exist: x is {}", a.axis, in[0].text());
+          if (a.size < 1 || a.stride < 1 || a.dilation < 1 || a.length != in[0].shape[a.axis])
+            break_rule("", "size, stride and dilation are at least 1: {}, {}, {}", a.size, a.stride,
+                       a.dilation);
+          if (window_count(a) < 1)
+            break_rule("", "the window is larger than axis {}: size {}, dilation {}, x is {}",
+                       a.axis, a.size, a.dilation, in[0].text());
+          if (in[0].shape.rank() == kMaxRank)
+            break_rule("", "at most {} axes: x is {}", kMaxRank - 1, in[0].text());
+          Type out = in[0];
+          out.shape[a.axis] = window_count(a);
+          out.shape.push_back(a.size);
+          return out;
+        },
+    .view =
+        [](const IndexMap& in, const Attrs& attrs) {
+          const auto& a = std::get<ir::WindowAttrs>(attrs);
+          return in.windows(a.axis, a.size, a.stride, a.dilation);
+        },
+    .gradient = [](const GradientArgs& d) -> Tensors {
+      return {fold(d.g, d.as<ir::WindowAttrs>())};
+    }};
 
-// [..., count, ..., size] -> [..., length, ...]: each element is the sum of the windows it was in
+// [..., count, ..., size] -> [..., length, ...]: each element is the sum over the windows it is in
 constexpr Primitive kFold = {
-    .name = "fold", .core = Core::fold, .attrs = ir::attrs_index<ir::WindowAttrs>(),
-    .type = [](std::span<const Type> in, const Attrs& attrs) {
-      const auto& a = std::get<ir::WindowAttrs>(attrs);
-      if (in[0].dtype != DType::f32 || a.axis < 0 || a.axis >= in[0].shape.rank() - 1 || a.size < 1 ||
-          a.stride < 1 || a.dilation < 1 || a.length < 0 || in[0].shape.back() != a.size || in[0].shape[a.axis] != window_count(a))
-        break_rule("", "these are not windows of {} elements of an axis of {}: x is {}", a.size, a.length, in[0].text());
-      Type out = in[0];
-      out.shape.erase(-1);
-      out.shape[a.axis] = a.length;
-      return out;
-    },
+    .name = "fold",
+    .core = Core::fold,
+    .attrs = ir::attrs_index<ir::WindowAttrs>(),
+    .type =
+        [](std::span<const Type> in, const Attrs& attrs) {
+          const auto& a = std::get<ir::WindowAttrs>(attrs);
+          if (in[0].dtype != DType::f32 || a.axis < 0 || a.axis >= in[0].shape.rank() - 1 ||
+              a.size < 1 || a.stride < 1 || a.dilation < 1 || a.length < 0 ||
+              in[0].shape.back() != a.size || in[0].shape[a.axis] != window_count(a))
+            break_rule("", "these are not windows of {} elements of an axis of {}: x is {}", a.size,
+                       a.length, in[0].text());
+          Type out = in[0];
+          out.shape.erase(-1);
+          out.shape[a.axis] = a.length;
+          return out;
+        },
     .gradient = [](const GradientArgs& d) -> Tensors {
       const auto& a = d.as<ir::WindowAttrs>();
       return {windows(d.g, a.axis, a.size, a.stride, a.dilation)};
@@ -75,7 +88,8 @@ Tensor fold(const Tensor& g, const ir::WindowAttrs& attrs) {
 }
 
 // x [B, C, H, W] -> [B, C, OH, OW, kH, kW]
-Tensor windows2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, Pair dilation, float fill) {
+Tensor windows2d(const Tensor& x, Pair kernel, Pair stride, Pair padding, Pair dilation,
+                 float fill) {
   Tensor t = pad(pad(x, 2, padding.h, padding.h, PadMode::constant, fill), 3, padding.w, padding.w,
                  PadMode::constant, fill);
   return windows(windows(t, 2, kernel.h, stride.h, dilation.h), 3, kernel.w, stride.w, dilation.w);
@@ -87,24 +101,27 @@ void check_image(const Call& call, const Tensor& x) {
 }
 
 void check_positive(const Call& call, const char* what, Pair p, std::int64_t least) {
-  if (p.h < least || p.w < least) call.fail("", "{} is at least {}: {} x {}", what, least, p.h, p.w);
+  if (p.h < least || p.w < least)
+    call.fail("", "{} is at least {}: {} x {}", what, least, p.h, p.w);
 }
 
 void check_fits(const Call& call, const Tensor& x, Pair kernel, Pair padding, Pair dilation) {
   const std::int64_t h = dilation.h * (kernel.h - 1) + 1, w = dilation.w * (kernel.w - 1) + 1;
   if (x.size(2) + 2 * padding.h < h || x.size(3) + 2 * padding.w < w)
-    call.fail("", "the kernel is larger than the padded image: {} x {} over {}", h, w, call.describe("x", x));
+    call.fail("", "the kernel is larger than the padded image: {} x {} over {}", h, w,
+              call.describe("x", x));
 }
 
-Tensor pool_windows(const Call& call, const Tensor& x, Pair kernel, const Pool2dOptions& options, float fill) {
+Tensor pool_windows(const Call& call, const Tensor& x, Pair kernel, const Pool2dOptions& options,
+                    float fill) {
   check_image(call, x);
   const Pair stride = options.stride.value_or(kernel);
   check_positive(call, "the kernel", kernel, 1);
   check_positive(call, "the stride", stride, 1);
   check_positive(call, "the padding", options.padding, 0);
   if (2 * options.padding.h > kernel.h || 2 * options.padding.w > kernel.w)
-    call.fail("", "the padding is at most half of the kernel: {} x {} for {} x {}", options.padding.h,
-              options.padding.w, kernel.h, kernel.w);
+    call.fail("", "the padding is at most half of the kernel: {} x {} for {} x {}",
+              options.padding.h, options.padding.w, kernel.h, kernel.w);
   check_fits(call, x, kernel, options.padding, 1);
   const Tensor w = windows2d(x, kernel, stride, options.padding, 1, fill);
   return reshape(w, {w.size(0), w.size(1), w.size(2), w.size(3), kernel.h * kernel.w});
@@ -127,17 +144,18 @@ Tensor windows(Operand x, int axis, std::int64_t size, std::int64_t stride, std:
   return call.emit(kWindows, {t}, ir::WindowAttrs{at, size, stride, dilation, t.shape()[at]});
 }
 
-// Per group: w [O/g, C/g*kH*kW] times the windows [C/g*kH*kW, OH*OW].
+// Per group: matmul of w [O/g, C/g*kH*kW] and the windows [C/g*kH*kW, OH*OW].
 Tensor conv2d(Operand image, Operand weight, Conv2dOptions options) {
   Call call("conv2d", image.site());
   const Tensor x = call.tensor(image), w = call.tensor(weight);
   check_image(call, x);
   call.require_f32("w", w);
   const std::int64_t G = options.groups;
-  if (w.rank() != 4) call.fail("", "needs weights [O, C/groups, kH, kW]: {}", call.describe("w", w));
+  if (w.rank() != 4)
+    call.fail("", "needs weights [O, C/groups, kH, kW]: {}", call.describe("w", w));
   if (G < 1 || x.size(1) % G != 0 || w.size(0) % G != 0)
-    call.fail("", "groups divides the channels in and out: groups is {}, {}, {}", G, call.describe("x", x),
-              call.describe("w", w));
+    call.fail("", "groups divides the channels in and out: groups is {}, {}, {}", G,
+              call.describe("x", x), call.describe("w", w));
   if (w.size(1) != x.size(1) / G)
     call.fail("", "channels differ: {}, {}, groups is {} ({} against {})", call.describe("x", x),
               call.describe("w", w), G, x.size(1) / G, w.size(1));
@@ -147,19 +165,22 @@ Tensor conv2d(Operand image, Operand weight, Conv2dOptions options) {
   check_positive(call, "the padding", options.padding, 0);
   check_fits(call, x, {w.size(2), w.size(3)}, options.padding, options.dilation);
 
-  const std::int64_t B = x.size(0), C = x.size(1) / G, O = w.size(0) / G, kH = w.size(2), kW = w.size(3);
+  const std::int64_t B = x.size(0), C = x.size(1) / G, O = w.size(0) / G, kH = w.size(2),
+                     kW = w.size(3);
   const Tensor win = windows2d(x, {kH, kW}, options.stride, options.padding, options.dilation, 0);
   const std::int64_t OH = win.size(2), OW = win.size(3);
-  const Tensor columns = reshape(permute(reshape(win, {B, G, C, OH, OW, kH, kW}), {0, 1, 2, 5, 6, 3, 4}),
-                                 {B, G, C * kH * kW, OH * OW});
+  const Tensor columns =
+      reshape(permute(reshape(win, {B, G, C, OH, OW, kH, kW}), {0, 1, 2, 5, 6, 3, 4}),
+              {B, G, C * kH * kW, OH * OW});
   const Tensor rows = reshape(w, {G, O, C * kH * kW});
   return reshape(matmul(rows, columns), {B, G * O, OH, OW});
 }
 
-// The first largest element of each window, found by argmax: at a tie it alone gets the gradient.
+// Takes the first largest element of each window by argmax: at a tie, it alone gets the gradient.
 Tensor max_pool2d(Operand x, Pair kernel, Pool2dOptions options) {
   Call call("max_pool2d", x.site());
-  const Tensor w = pool_windows(call, call.tensor(x), kernel, options, -std::numeric_limits<float>::infinity());
+  const Tensor w =
+      pool_windows(call, call.tensor(x), kernel, options, -std::numeric_limits<float>::infinity());
   return squeeze(take_along_axis(w, argmax(w, -1, true), -1), -1);
 }
 
@@ -174,7 +195,8 @@ Tensor nearest_upsample2d(Operand image, Pair scale) {
   check_image(call, x);
   check_positive(call, "the scale", scale, 1);
   const std::int64_t B = x.size(0), C = x.size(1), H = x.size(2), W = x.size(3);
-  const Tensor spread = broadcast_to(reshape(x, {B, C, H, 1, W, 1}), {B, C, H, scale.h, W, scale.w});
+  const Tensor spread =
+      broadcast_to(reshape(x, {B, C, H, 1, W, 1}), {B, C, H, scale.h, W, scale.w});
   return reshape(spread, {B, C, H * scale.h, W * scale.w});
 }
 

@@ -1,4 +1,4 @@
-// Learning-rate schedules: functions of the update's number, counted from 1.
+// Learning-rate schedules: functions of the update number, counted from 1.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -10,7 +10,7 @@ namespace tensorgrad {
 
 namespace {
 
-// How far update t is on the way through `steps`: 0 at the first.
+// The fraction of `steps` that lies before update t: 0 at the first update.
 double progress(std::int64_t t, std::int64_t steps) {
   return std::clamp(static_cast<double>(t - 1) / static_cast<double>(steps), 0.0, 1.0);
 }
@@ -43,12 +43,14 @@ Schedule warmup(std::int64_t steps, Schedule after) {
 
 Schedule staircase(double rate, double factor, std::int64_t every) {
   require_positive("staircase", "every", every);
-  return [=](std::int64_t t) { return rate * std::pow(factor, static_cast<double>((t - 1) / every)); };
+  return
+      [=](std::int64_t t) { return rate * std::pow(factor, static_cast<double>((t - 1) / every)); };
 }
 
 Schedule multi_step(double rate, double factor, std::vector<std::int64_t> milestones) {
   return [rate, factor, milestones = std::move(milestones)](std::int64_t t) {
-    const auto passed = std::count_if(milestones.begin(), milestones.end(), [t](std::int64_t m) { return t > m; });
+    const auto passed =
+        std::count_if(milestones.begin(), milestones.end(), [t](std::int64_t m) { return t > m; });
     return rate * std::pow(factor, static_cast<double>(passed));
   };
 }

@@ -10,37 +10,49 @@
 
 namespace tensorgrad::optim {
 
-// One parameter. All of them lie side by side in one flat tensor, those that decay first.
+// One parameter. All parameters lie side by side in one flat tensor; those that decay come first.
 struct Trained {
   std::string name;
   std::int64_t offset = 0;  // in the flat tensor
   Tensor gradient;          // of the loss
   bool decay = false;
-  bool normalize = false;   // scale its gradient to norm 1
+  bool normalize = false;  // scale its gradient to norm 1
+};
+
+// The purpose of the appended nodes.
+enum class Purpose : std::uint8_t {
+  apply,       // a step that updates
+  accumulate,  // a step that only adds its gradients to those of the round
+  candidate,   // the parameters that an update would make; nothing is written
 };
 
 struct UpdateOptions {
   Optimizer optimizer = Adam{};
   float clip_grad_norm = 0;  // 0: off
   NonFinite non_finite = NonFinite::fail;
-  int accumulate = 1;    // gradients of this many steps are averaged
-  bool applies = true;   // false for the steps that only accumulate
+  int accumulate = 1;  // gradients of this many steps are averaged
+  Purpose purpose = Purpose::apply;
 };
 
-// Names of results and state that the runtime looks at. State is named kind:what ("m:*" for all
-// parameters), because a colon never stands in the name of a parameter: a field called `m` must not
-// meet Adam's m.
-inline constexpr const char* kFailedOutput = "$failed";  // i32: 0, or the last finite step was so many steps ago
+// Names of results and state that the runtime reads. State is named kind:what ("m:*" for all
+// parameters). Parameter names contain no colon, so a field called `m` cannot collide with Adam's
+// m.
+inline constexpr const char* kFailedOutput =
+    "$failed";  // i32: 0, or the number of steps since the last finite step
 inline constexpr const char* kNormOutput = "$grad_norm";
-inline constexpr const char* kFailedState = "guard:failed";  // kFailedOutput of the last step
-inline constexpr const char* kStepsState = "guard:steps";    // i32: steps made; stops at a bad id, as all state does
+inline constexpr const char* kCandidateOutput = "$candidate";  // flat, of Purpose::candidate
+inline constexpr const char* kFailedState = "guard:failed";    // kFailedOutput of the last step
+inline constexpr const char* kStepsState =
+    "guard:steps";  // i32: number of steps; not written at a bad id, like all state
 inline constexpr const char* kUpdatesState = "adam:updates";
+inline constexpr const char* kSumsState =
+    "accumulated:*";  // of the gradients of a round, each divided by its number of steps
 
-// A UserError when a number of the optimizer makes no sense. The rate is a schedule and is checked
-// at each step.
+// Throws a UserError if a setting of the optimizer is invalid. The learning rate is a schedule and
+// is checked at each step.
 void check_optimizer(const Optimizer& optimizer);
 
-// `elements` is the size of the flat tensor; gaps between parameters stay zero.
+// `elements` is the size of the flat tensor. The gaps between parameters stay zero.
 void append_update(ops::Builder& builder, const Tensor& loss, const std::vector<Trained>& trained,
                    std::int64_t elements, const UpdateOptions& options);
 

@@ -12,6 +12,7 @@ using ir::Core;
 using ir::Graph;
 using ir::Node;
 using ir::NodeId;
+using ir::OpId;
 
 namespace {
 
@@ -26,22 +27,22 @@ class Algebra {
   const Graph& graph() { return rewriter_.graph(); }
 
   NodeId simpler(const Node& n) {
-    const std::string_view op = n.op->name;
     if (n.op->core == Core::reduce) {
       const Shape& shape = graph()[n.inputs[0]].type.shape;
       const bool nothing = shape.count() == n.type.shape.count() && shape.count() > 0;
       return nothing ? Rewriter::node(reshape(tensor(n.inputs[0]), n.type.shape)) : -1;
     }
-    if (op == "where") {
+    if (is(n, OpId::where)) {
       const auto choice = rewriter_.number(n.inputs[0]);
       return choice ? n.inputs[*choice != 0 ? 1 : 2] : -1;
     }
-    if (op == "neg" && graph()[n.inputs[0]].op == n.op) return graph()[n.inputs[0]].inputs[0];
-    if (n.type.dtype != DType::f32 || n.op->core != Core::elementwise || n.inputs.size() != 2) return -1;
-    if (op == "mul") return product(n);
-    if (op == "div") return quotient(n);
-    if (op == "add") return sum(n);
-    if (op == "sub" && rewriter_.number(n.inputs[1]) == 0.0) return n.inputs[0];
+    if (is(n, OpId::neg) && graph()[n.inputs[0]].op == n.op) return graph()[n.inputs[0]].inputs[0];
+    if (n.type.dtype != DType::f32 || n.op->core != Core::elementwise || n.inputs.size() != 2)
+      return -1;
+    if (is(n, OpId::mul)) return product(n);
+    if (is(n, OpId::div)) return quotient(n);
+    if (is(n, OpId::add)) return sum(n);
+    if (is(n, OpId::sub) && rewriter_.number(n.inputs[1]) == 0.0) return n.inputs[0];
     return -1;
   }
 
@@ -60,7 +61,8 @@ class Algebra {
     if (*y == 1) return n.inputs[0];
     // A power of two has an exact reciprocal.
     int exponent = 0;
-    const bool exact = *y != 0 && std::isfinite(rounded(1 / *y)) && std::abs(std::frexp(*y, &exponent)) == 0.5;
+    const bool exact =
+        *y != 0 && std::isfinite(rounded(1 / *y)) && std::abs(std::frexp(*y, &exponent)) == 0.5;
     return exact ? Rewriter::node(tensor(n.inputs[0]) * (1 / *y)) : -1;
   }
 
@@ -80,7 +82,7 @@ class Algebra {
   }
 
   NodeId with_number(const Node& n, NodeId a, double number) {
-    return Rewriter::node(n.op->name == "mul" ? tensor(a) * number : tensor(a) + number);
+    return Rewriter::node(is(n, OpId::mul) ? tensor(a) * number : tensor(a) + number);
   }
 
   // (t * c) * y = t * (c * y), (t + c) + y = t + (c + y)
@@ -89,10 +91,12 @@ class Algebra {
     if (inner.op != n.op) return -1;
     const auto c = rewriter_.number(inner.inputs[1]);
     if (!c) return -1;
-    if (n.op->name == "mul") {
-      // Not where the factors together leave the range of f32, although one after the other they may not.
+    if (is(n, OpId::mul)) {
+      // Not where the factors together leave the range of f32, although one after the other they
+      // may not.
       const double together = rounded(*c * y);
-      const bool safe = std::isfinite(together) && std::abs(together) >= std::numeric_limits<float>::min();
+      const bool safe =
+          std::isfinite(together) && std::abs(together) >= std::numeric_limits<float>::min();
       return safe ? with_number(n, inner.inputs[0], together) : -1;
     }
     // Offsets of one sign: nothing that one of them would have absorbed comes back.

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "ops/table.h"
+#include "passes/evaluate.h"
 #include "passes/rewrite.h"
-#include "reference/interpret.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::passes {
@@ -16,21 +16,25 @@ using ir::NodeId;
 
 namespace {
 
-// The op on these numbers, by the interpreter.
+// The op on these constants.
 double compute(const Node& node, const std::vector<ir::ConstantAttrs>& numbers) {
-  static const ir::Primitive& constant = *ops::find_primitive("constant");
+  const ir::Primitive& constant = ops::primitive(ir::OpId::constant);
   Graph graph;
   std::vector<NodeId> inputs;
-  for (const ir::ConstantAttrs& number : numbers) inputs.push_back(graph.append(constant, {}, number));
-  const NodeId made = graph.append(*node.op, inputs, node.attrs);
-  return reference::interpret(graph, {})[static_cast<std::size_t>(made)].data[0];
+  for (const ir::ConstantAttrs& number : numbers)
+    inputs.push_back(graph.append(constant, {}, number));
+  graph.append(*node.op, inputs, node.attrs);
+  return evaluate(graph)[0];
 }
 
 double reduce(ir::Combine combine, double value, double count) {
   switch (combine) {
-    case ir::Combine::add: return value * count;
-    case ir::Combine::mul: return std::pow(value, count);
-    default: return value;
+    case ir::Combine::add:
+      return value * count;
+    case ir::Combine::mul:
+      return std::pow(value, count);
+    default:
+      return value;
   }
 }
 
@@ -40,7 +44,8 @@ Graph fold(const Graph& graph) {
   Rewriter rewriter;
   return rewriter.run(graph, [&](const Node& node) -> NodeId {
     const bool reduces = node.op->core == Core::reduce && node.type.dtype == DType::f32;
-    const bool checks = std::holds_alternative<ir::CheckAttrs>(node.attrs);  // a bad id is met at run time
+    const bool checks =
+        std::holds_alternative<ir::CheckAttrs>(node.attrs);  // a bad id is met at run time
     if ((node.op->core != Core::elementwise || checks) && !reduces) return -1;
     std::vector<ir::ConstantAttrs> numbers;
     for (const NodeId input : node.inputs) {
@@ -49,9 +54,11 @@ Graph fold(const Graph& graph) {
       numbers.push_back({*number, rewriter.graph()[input].type.dtype});
     }
     if (numbers.empty() || node.type.shape.count() == 0) return -1;
-    const auto terms = static_cast<double>(rewriter.graph()[node.inputs[0]].type.shape.count() / node.type.shape.count());
+    const auto terms = static_cast<double>(rewriter.graph()[node.inputs[0]].type.shape.count() /
+                                           node.type.shape.count());
     if (reduces && terms == 0) return -1;
-    double value = reduces ? reduce(node.op->combine, numbers[0].value, terms) : compute(node, numbers);
+    double value =
+        reduces ? reduce(node.op->combine, numbers[0].value, terms) : compute(node, numbers);
     if (node.type.dtype == DType::f32) value = rounded(value);
     if (!std::isfinite(value)) return -1;
     return Rewriter::node(full(node.type.shape, value, node.type.dtype));

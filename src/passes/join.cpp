@@ -10,6 +10,7 @@ namespace tensorgrad::passes {
 using ir::Graph;
 using ir::Node;
 using ir::NodeId;
+using ir::OpId;
 using ir::PadAttrs;
 
 namespace {
@@ -17,8 +18,9 @@ namespace {
 // The terms of a tree of additions, as far as they are pads; false where one is something else.
 bool pads_of(const Graph& graph, NodeId id, std::vector<const Node*>& out) {
   const Node& node = graph[id];
-  if (node.op->name == "add") return pads_of(graph, node.inputs[0], out) && pads_of(graph, node.inputs[1], out);
-  if (node.op->name != "pad") return false;
+  if (is(node, OpId::add))
+    return pads_of(graph, node.inputs[0], out) && pads_of(graph, node.inputs[1], out);
+  if (!is(node, OpId::pad)) return false;
   out.push_back(&node);
   return true;
 }
@@ -40,7 +42,7 @@ bool side_by_side(const std::vector<const Node*>& parts, const Shape& shape) {
 Graph join(const Graph& graph) {
   Rewriter rewriter;
   return rewriter.run(graph, [&](const Node& n) -> NodeId {
-    if (n.op->name != "add" || n.type.dtype != DType::f32) return -1;
+    if (!is(n, OpId::add) || n.type.dtype != DType::f32) return -1;
     std::vector<const Node*> parts;
     for (const NodeId input : n.inputs)
       if (!pads_of(rewriter.graph(), input, parts)) return -1;

@@ -31,9 +31,11 @@ constexpr Pass kPipeline[] = {
     {"dce", "nothing is computed that no result needs", dce},
 };
 
-ir::Graph run(std::span<const Pass> passes, ir::Graph graph, const std::vector<std::string>& without) {
+ir::Graph run(std::span<const Pass> passes, ir::Graph graph,
+              const std::vector<std::string>& without) {
   for (const Pass& pass : passes)
-    if (std::find(without.begin(), without.end(), pass.name) == without.end()) graph = pass.run(graph);
+    if (std::find(without.begin(), without.end(), pass.name) == without.end())
+      graph = pass.run(graph);
   ir::verify(graph);
   return graph;
 }

@@ -1,5 +1,5 @@
-// The passes as readable lists in the order they run: before differentiation, and stage `simplify`. Any
-// of them can be left out by name; the graph that comes out is another, its values are not.
+// The passes as readable lists in the order they run: before differentiation, and stage `simplify`.
+// Any of them can be left out by name; the graph that comes out is another, its values are not.
 #pragma once
 
 #include <span>

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "passes/rewrite.h"
+#include "support/integers.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::passes {
@@ -10,36 +11,39 @@ namespace tensorgrad::passes {
 using ir::Graph;
 using ir::Node;
 using ir::NodeId;
+using ir::OpId;
 
 namespace {
 
-// columns [begin, begin + count * K) of `left` [M, ...] times `count` matrices [N, K] of the flat tensor `right` from
-// `offset` on, each turned around.
+// columns [begin, begin + count * K) of `left` [M, ...] times `count` matrices [N, K] of the flat
+// tensor `right` from `offset` on, each turned around.
 struct Term {
   NodeId left = -1, right = -1;
   std::int64_t begin = 0, offset = 0, count = 1, K = 0, N = 0;
 
   // Whether `next` goes on where this ends, on both sides.
   bool meets(const Term& next) const {
-    return left == next.left && right == next.right && K == next.K && N == next.N && begin + count * K == next.begin &&
-           offset + count * N * K == next.offset;
+    return left == next.left && right == next.right && K == next.K && N == next.N &&
+           begin + count * K == next.begin && offset + count * N * K == next.offset;
   }
 };
 
 class Products {
  public:
-  explicit Products(const Graph& from) : from_(from), uses_(static_cast<std::size_t>(from.size()), 0) {
+  explicit Products(const Graph& from) : from_(from), uses_(usize(from.size()), 0) {
     for (const Node& node : from.nodes)
-      for (const NodeId input : node.inputs) ++uses_[static_cast<std::size_t>(input)];
-    for (const ir::Result& result : from.results) ++uses_[static_cast<std::size_t>(result.node)];
+      for (const NodeId input : node.inputs) ++uses_[usize(input)];
+    for (const ir::Result& result : from.results) ++uses_[usize(result.node)];
   }
 
   Graph run() {
     return rewriter_.run(from_, [&](const Node& n) {
       const NodeId id = next_++;
-      const NodeId made = n.op->name == "add" ? joined(n) : -1;
-      if (made < 0) read_once_[graph().size()] = uses_[static_cast<std::size_t>(id)] == 1;
-      else read_once_[made] = uses_[static_cast<std::size_t>(id)] == 1;
+      const NodeId made = is(n, OpId::add) ? joined(n) : -1;
+      if (made < 0)
+        read_once_[graph().size()] = uses_[usize(id)] == 1;
+      else
+        read_once_[made] = uses_[usize(id)] == 1;
       return made;
     });
   }
@@ -54,7 +58,8 @@ class Products {
     if (!a.meets(b) || better_apart(2 * sum.type.shape.count() * a.K)) return -1;
     a.count += b.count;
     const Tensor left = narrow(rewriter_.tensor(a.left), 1, a.begin, a.count * a.K);
-    const Tensor stored = reshape(narrow(rewriter_.tensor(a.right), 0, a.offset, a.count * a.N * a.K), {a.count, a.N, a.K});
+    const Tensor stored = reshape(
+        narrow(rewriter_.tensor(a.right), 0, a.offset, a.count * a.N * a.K), {a.count, a.N, a.K});
     const Tensor right = reshape(permute(stored, {0, 2, 1}), {a.count * a.K, a.N});
     const Tensor product = matmul(left, right);
     terms_[Rewriter::node(product)] = a;
@@ -64,7 +69,7 @@ class Products {
 
   // Whether the node is such a product, seen with any shape, that nobody else reads.
   bool find(NodeId id, Term& out) {
-    while (graph()[id].op->name == "reshape") {
+    while (is(graph()[id], OpId::reshape)) {
       if (!read_once_[id]) return false;
       id = graph()[id].inputs[0];
     }
@@ -74,14 +79,22 @@ class Products {
     }
     if (graph()[id].op->core != ir::Core::matmul || !read_once_[id]) return false;
     const Node &left = graph()[graph()[id].inputs[0]], &turned = graph()[graph()[id].inputs[1]];
-    if (left.op->name != "narrow" || left.type.shape.rank() != 2 || left.as<ir::NarrowAttrs>().axis != 1) return false;
-    if (turned.op->name != "permute" || turned.as<ir::OrderAttrs>().order != std::vector<int>{1, 0}) return false;
+    if (!is(left, OpId::narrow) || left.type.shape.rank() != 2 ||
+        left.as<ir::NarrowAttrs>().axis != 1)
+      return false;
+    if (!is(turned, OpId::permute) || turned.as<ir::OrderAttrs>().order != std::vector<int>{1, 0})
+      return false;
     const Node& matrix = graph()[turned.inputs[0]];
-    if (matrix.op->name != "reshape") return false;
+    if (!is(matrix, OpId::reshape)) return false;
     const Node& stretch = graph()[matrix.inputs[0]];
-    if (stretch.op->name != "narrow" || stretch.type.shape.rank() != 1) return false;
-    out = {.left = left.inputs[0], .right = stretch.inputs[0], .begin = left.as<ir::NarrowAttrs>().start,
-           .offset = stretch.as<ir::NarrowAttrs>().start, .count = 1, .K = turned.type.shape[0], .N = turned.type.shape[1]};
+    if (!is(stretch, OpId::narrow) || stretch.type.shape.rank() != 1) return false;
+    out = {.left = left.inputs[0],
+           .right = stretch.inputs[0],
+           .begin = left.as<ir::NarrowAttrs>().start,
+           .offset = stretch.as<ir::NarrowAttrs>().start,
+           .count = 1,
+           .K = turned.type.shape[0],
+           .N = turned.type.shape[1]};
     return true;
   }
 

@@ -7,8 +7,9 @@
 #include <map>
 
 #include "passes/dce.h"
+#include "passes/evaluate.h"
 #include "passes/rewrite.h"
-#include "reference/interpret.h"
+#include "support/integers.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::passes {
@@ -17,23 +18,27 @@ using ir::Core;
 using ir::Graph;
 using ir::Node;
 using ir::NodeId;
+using ir::OpId;
 
 namespace {
 
 // What is added to a score that must not count, at most; or what it is replaced by.
 constexpr double kHidden = -1e9;
-// Elements that the interpreter computes for a mask, at most: 128 MB, a quarter of a second. A causal mask of 2048
-// queries and keys is within.
+// Elements that are computed for a mask, at most: 128 MB, a quarter of a second. A causal mask of
+// 2048 queries and keys has fewer.
 constexpr std::int64_t kMaskElements = std::int64_t{1} << 24;
 
 // Whether a number of a mask lets a key be seen, if it says so.
 struct Sight {
-  bool added = false;  // to the scores, times `factor`; otherwise it chooses: a positive factor where it holds
+  bool added = false;  // to the scores, times `factor`; otherwise it chooses: a positive factor
+                       // where it holds
   double factor = 1;
 
   std::optional<bool> operator()(double x) const {
     if (!added) return (x != 0) == (factor > 0);
-    return x == 0 ? std::optional(true) : x * factor <= kHidden ? std::optional(false) : std::nullopt;
+    return x == 0                  ? std::optional(true)
+           : x * factor <= kHidden ? std::optional(false)
+                                   : std::nullopt;
   }
 };
 
@@ -46,19 +51,23 @@ struct Attention {
 
 class Recogniser {
  public:
-  explicit Recogniser(const Graph& graph) : graph_(graph), uses_(static_cast<std::size_t>(graph.size()), 0) {
+  explicit Recogniser(const Graph& graph) : graph_(graph), uses_(usize(graph.size()), 0) {
     for (const Node& node : graph.nodes)
-      for (const NodeId input : node.inputs) ++uses_[static_cast<std::size_t>(input)];
-    for (const ir::Result& result : graph.results) ++uses_[static_cast<std::size_t>(result.node)];
+      for (const NodeId input : node.inputs) ++uses_[usize(input)];
+    for (const ir::Result& result : graph.results) ++uses_[usize(result.node)];
   }
 
   // What the product of weights and values is part of, if that is attention.
   std::optional<Attention> find(const Node& product) {
-    if (product.op->core != Core::matmul || product.type.shape.rank() > 4 || product.type.shape.count() == 0) return {};
+    if (product.op->core != Core::matmul || product.type.shape.rank() > 4 ||
+        product.type.shape.count() == 0)
+      return {};
     const NodeId weights = product.inputs[0];
     const Node& softmax = graph_[weights];
     const int last = softmax.type.shape.rank() - 1;
-    if (softmax.op->name != "softmax" || !read_once(weights) || softmax.as<ir::AxisAttrs>().axis != last) return {};
+    if (!is(softmax, OpId::softmax) || !read_once(weights) ||
+        softmax.as<ir::AxisAttrs>().axis != last)
+      return {};
     Attention out{.v = product.inputs[1]};
     NodeId at = softmax.inputs[0];
     while (graph_[at].op->core != Core::matmul) {
@@ -73,16 +82,17 @@ class Recogniser {
     out.turned = !swaps(graph_[out.k]);
     if (!out.turned) out.k = without_scale(graph_[out.k].inputs[0], out.scale);
     out.scale = rounded(out.scale);
-    if (graph_[out.q].type.shape.count() == 0 || !(out.scale > 0) || !std::isfinite(out.scale)) return {};
+    if (graph_[out.q].type.shape.count() == 0 || !(out.scale > 0) || !std::isfinite(out.scale))
+      return {};
     return out;
   }
 
  private:
-  bool read_once(NodeId id) const { return uses_[static_cast<std::size_t>(id)] == 1; }
+  bool read_once(NodeId id) const { return uses_[usize(id)] == 1; }
 
   // Whether the last two axes are swapped, and no others.
   static bool swaps(const Node& node) {
-    if (node.op->name != "permute") return false;
+    if (!is(node, OpId::permute)) return false;
     std::vector<int> order = node.as<ir::OrderAttrs>().order;
     std::swap(order[order.size() - 1], order[order.size() - 2]);
     return std::is_sorted(order.begin(), order.end());
@@ -91,8 +101,8 @@ class Recogniser {
   // Whether the node is something times or divided by a number, which `scale` takes in.
   bool scaled(NodeId id, double& scale) const {
     const Node& node = graph_[id];
-    const bool product = node.op->name == "mul";
-    if ((!product && node.op->name != "div") || node.type.dtype != DType::f32) return false;
+    const bool product = is(node, OpId::mul);
+    if ((!product && !is(node, OpId::div)) || node.type.dtype != DType::f32) return false;
     std::optional<double> by = number(graph_, node.inputs[1]);
     if (product && !by) by = number(graph_, node.inputs[0]);
     if (!by) return false;
@@ -110,19 +120,21 @@ class Recogniser {
     return id;
   }
 
-  // The scores before a mask was put on them, and whether it makes attention causal; they are multiplied by its scale
-  // afterwards. -1 where the node is no mask, or one that is known only at run time.
+  // The scores before a mask was put on them, and whether it makes attention causal; they are
+  // multiplied by its scale afterwards. -1 where the node is no mask, or one that is known only at
+  // run time.
   NodeId unmasked(NodeId id, Attention& to) {
     const Node& node = graph_[id];
     if (!(to.scale > 0)) return -1;
-    if (node.op->name == "where") {
+    if (is(node, OpId::where)) {
       const bool hides = number(graph_, node.inputs[1]).has_value();  // where the condition holds
       const auto fill = number(graph_, node.inputs[hides ? 1 : 2]);
       if (!fill || !(*fill * to.scale <= kHidden)) return -1;
-      return puts_on(node.inputs[0], {false, hides ? -1.0 : 1.0}, to) ? node.inputs[hides ? 2 : 1] : -1;
+      return puts_on(node.inputs[0], {false, hides ? -1.0 : 1.0}, to) ? node.inputs[hides ? 2 : 1]
+                                                                      : -1;
     }
-    const bool difference = node.op->name == "sub";
-    if (!difference && node.op->name != "add") return -1;
+    const bool difference = is(node, OpId::sub);
+    if (!difference && !is(node, OpId::add)) return -1;
     const Sight sight{true, difference ? -to.scale : to.scale};
     if (puts_on(node.inputs[1], sight, to)) return node.inputs[0];
     return !difference && puts_on(node.inputs[0], sight, to) ? node.inputs[1] : -1;
@@ -134,30 +146,33 @@ class Recogniser {
     return causal.has_value();
   }
 
-  // Whether the mask lets the last query see all keys, the one before it all but the last, and so on; false where all
-  // see all, nothing for other masks. Layers write the same mask again, so answers are kept by text.
+  // Whether the mask lets the last query see all keys, the one before it all but the last, and so
+  // on; false where all see all, nothing for other masks. Layers write the same mask again, so
+  // answers are kept by text.
   std::optional<bool> is_causal(NodeId mask, const Sight& sight) {
     const std::int64_t T = graph_[mask].type.shape[-2], S = graph_[mask].type.shape[-1];
-    while (graph_[mask].op->name == "broadcast_to") mask = graph_[mask].inputs[0];
+    while (is(graph_[mask], OpId::broadcast_to)) mask = graph_[mask].inputs[0];
     Graph part;
     std::map<NodeId, NodeId> renamed;
     std::int64_t elements = 0;
     if (!copy(mask, part, renamed, elements)) return {};
-    const auto [known, is_new] =
-        causal_.try_emplace(fmt::format("{}{} {} {} {}", ir::print(part), T, S, sight.added, sight.factor));
-    if (is_new) known->second = is_causal(reference::interpret(part, {}).back(), sight, T, S);
+    const auto [known, is_new] = causal_.try_emplace(
+        fmt::format("{}{} {} {} {}", ir::print(part), T, S, sight.added, sight.factor));
+    if (is_new)
+      known->second = is_causal(evaluate(part), part.nodes.back().type.shape, sight, T, S);
     return known->second;
   }
-  static std::optional<bool> is_causal(const reference::Value& mask, const Sight& sight, std::int64_t T,
-                                       std::int64_t S) {
-    Shape shape = mask.type.shape;  // of axes that are 1 or those of the scores
+  // `shape` has axes that are 1 or those of the scores.
+  static std::optional<bool> is_causal(const std::vector<double>& mask, Shape shape,
+                                       const Sight& sight, std::int64_t T, std::int64_t S) {
     while (shape.rank() < 2) shape.insert(0, 1);
     const std::int64_t row = shape[-2] == T ? shape[-1] : 0, column = shape[-1] == S ? 1 : 0;
     bool all = true, causal = S >= T;
-    for (std::int64_t page = 0; page < shape.count() && (all || causal); page += shape[-2] * shape[-1])
+    for (std::int64_t page = 0; page < shape.count() && (all || causal);
+         page += shape[-2] * shape[-1])
       for (std::int64_t t = 0; t < T; ++t)
         for (std::int64_t s = 0; s < S; ++s) {
-          const auto seen = sight(mask.data[static_cast<std::size_t>(page + t * row + s * column)]);
+          const auto seen = sight(mask[usize(page + t * row + s * column)]);
           if (!seen) return {};
           all = all && *seen;
           causal = causal && *seen == (s <= t + (S - T));
@@ -165,15 +180,15 @@ class Recogniser {
     return all ? std::optional(false) : causal ? std::optional(true) : std::nullopt;
   }
 
-  // The node and what it is made of, where that is numbers and positions alone, and not too many of them.
-  bool copy(NodeId id, Graph& part, std::map<NodeId, NodeId>& renamed, std::int64_t& elements) const {
+  // The node and what it is made of, where that is numbers and positions alone, and not too many of
+  // them.
+  bool copy(NodeId id, Graph& part, std::map<NodeId, NodeId>& renamed,
+            std::int64_t& elements) const {
     if (renamed.contains(id)) return true;
     Node node = graph_[id];
-    const Core core = node.op->core;
-    const bool plain = core == Core::constant || core == Core::iota || core == Core::view || core == Core::concat ||
-                       core == Core::elementwise || core == Core::reduce || core == Core::scan;
     elements += node.type.shape.count();
-    if (!plain || ir::checks_ids(node) || elements > kMaskElements) return false;
+    if (!can_evaluate(node.op->core) || ir::checks_ids(node) || elements > kMaskElements)
+      return false;
     for (const NodeId input : node.inputs)
       if (!copy(input, part, renamed, elements)) return false;
     for (NodeId& input : node.inputs) input = renamed.at(input);
@@ -195,14 +210,14 @@ Tensor with_heads(const Tensor& t) {
   return reshape(t, shape);
 }
 
-// k or v [B, G, S, D] of the groups where it is written as [B, H, S, D], each repeated for the heads of its group: a
-// view of [B, G, 1, S, D]. No tensor where nothing is repeated.
+// k or v [B, G, S, D] of the groups where it is written as [B, H, S, D], each repeated for the
+// heads of its group: a view of [B, G, 1, S, D]. No tensor where nothing is repeated.
 Tensor of_groups(const Rewriter& rewriter, const Tensor& t) {
   const Graph& graph = rewriter.graph();
   const Node& heads = graph[Rewriter::node(t)];
-  if (heads.op->name != "reshape") return {};
+  if (!is(heads, OpId::reshape)) return {};
   const Node& repeated = graph[heads.inputs[0]];
-  if (repeated.op->name != "broadcast_to" || repeated.type.shape.rank() != 5) return {};
+  if (!is(repeated, OpId::broadcast_to) || repeated.type.shape.rank() != 5) return {};
   const Shape to = repeated.type.shape;
   const Tensor from = rewriter.tensor(repeated.inputs[0]);
   if (from.shape() != Shape{to[0], to[1], 1, to[3], to[4]}) return {};
@@ -210,26 +225,30 @@ Tensor of_groups(const Rewriter& rewriter, const Tensor& t) {
   return reshape(from, {to[0], to[1], to[3], to[4]});
 }
 
-Tensor written_as_attention(const Attention& a, const Rewriter& rewriter, const std::vector<NodeId>& renamed) {
-  const auto tensor = [&](NodeId id) { return rewriter.tensor(renamed[static_cast<std::size_t>(id)]); };
-  const Tensor q = tensor(a.q), v = tensor(a.v), k = a.turned ? swap_axes(tensor(a.k), -1, -2) : tensor(a.k);
+Tensor written_as_attention(const Attention& a, const Rewriter& rewriter,
+                            const std::vector<NodeId>& renamed) {
+  const auto tensor = [&](NodeId id) { return rewriter.tensor(renamed[usize(id)]); };
+  const Tensor q = tensor(a.q), v = tensor(a.v),
+               k = a.turned ? swap_axes(tensor(a.k), -1, -2) : tensor(a.k);
   const AttentionOptions options{.causal = a.causal, .scale = static_cast<float>(a.scale)};
   const Tensor keys = of_groups(rewriter, k), values = of_groups(rewriter, v);
-  if (keys.valid() && values.valid() && keys.size(1) == values.size(1)) return attention(q, keys, values, options);
+  if (keys.valid() && values.valid() && keys.size(1) == values.size(1))
+    return attention(q, keys, values, options);
   // One after the other: the order of arguments is the compiler's choice, the graph must not be.
   const Tensor query = with_heads(q), key = with_heads(k), value = with_heads(v);
   return attention(query, key, value, options);
 }
 
 // Without the nodes that a result needed before, and none does now.
-Graph without_leftovers(const Graph& graph, const Graph& before, const std::vector<NodeId>& renamed) {
+Graph without_leftovers(const Graph& graph, const Graph& before,
+                        const std::vector<NodeId>& renamed) {
   std::vector<bool> kept = ir::live_nodes(graph);
   const std::vector<bool> needed = ir::live_nodes(before);
   for (std::size_t id = 0; id < renamed.size(); ++id)
-    if (!needed[id]) kept[static_cast<std::size_t>(renamed[id])] = true;
+    if (!needed[id]) kept[usize(renamed[id])] = true;
   for (NodeId id = graph.size() - 1; id >= 0; --id)  // what nobody needed may read a leftover
-    if (kept[static_cast<std::size_t>(id)])
-      for (const NodeId input : graph[id].inputs) kept[static_cast<std::size_t>(input)] = true;
+    if (kept[usize(id)])
+      for (const NodeId input : graph[id].inputs) kept[usize(input)] = true;
   return keep(graph, kept);
 }
 

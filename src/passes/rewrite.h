@@ -1,39 +1,33 @@
-// Rewriter: what passes that replace single nodes share. Nodes are visited in order; `rule` sees
-// each with its operands already rewritten and gives the number of an equal node of the new graph,
-// or -1 to keep it. New nodes belong to the call site of the one they replace.
+// Rewriter: ir::rebuild with a Builder, for rules that write new nodes with ops.
 #pragma once
 
 #include <optional>
-#include <utility>
 #include <vector>
 
+#include "ir/rebuild.h"
 #include "ops/builder.h"
 
 namespace tensorgrad::passes {
 
-// The number that every element of the node is, if it is one; f32 numbers rounded as memory holds them.
+using ir::kDrop;
+using ir::kKeep;
+using ir::rebuild;
+
+// The value that every element of the node has, if it is a constant; f32 rounded as memory holds
+// it.
 std::optional<double> number(const ir::Graph& graph, ir::NodeId id);
 
+// Rules see the node alone. The nodes that they append belong to the call site of the one they
+// replace.
 class Rewriter {
  public:
   template <class Rule>
   ir::Graph run(const ir::Graph& from, Rule rule) {
     ops::BuildScope scope(builder_);
-    graph().sites = from.sites;
-    std::vector<ir::NodeId> renamed(static_cast<std::size_t>(from.size()), -1);
-    for (ir::NodeId id = 0; id < from.size(); ++id) {
-      ir::Node node = from[id];
-      for (ir::NodeId& input : node.inputs) input = renamed[static_cast<std::size_t>(input)];
+    rebuild(from, graph(), [&](ir::NodeId, const ir::Node& node) {
       builder_.forced_site = node.site;
-      ir::NodeId made = rule(std::as_const(node));
-      if (made < 0) {
-        made = graph().size();
-        graph().nodes.push_back(std::move(node));
-      }
-      renamed[static_cast<std::size_t>(id)] = made;
-    }
-    graph().results = from.results;
-    for (ir::Result& result : graph().results) result.node = renamed[static_cast<std::size_t>(result.node)];
+      return rule(node);
+    });
     return std::move(graph());
   }
 

@@ -1,6 +1,7 @@
 // Attention and its gradient by their definitions: all scores, row by row.
 #include "ir/sequence.h"
 #include "reference/evaluate.h"
+#include "support/integers.h"
 
 namespace tensorgrad::reference {
 
@@ -16,8 +17,16 @@ AttentionShape shape_of(const Node& node, Inputs in, bool cached) {
     expect(in[i]->type.shape.rank() == 4, node, "operand {} is {}", i, in[i]->type.shape.text());
   }
   const auto& attrs = node.as<ir::AttentionAttrs>();
-  return {.B = q[0], .H = q[1], .G = k[1], .T = q[2], .S = k[2], .D = q[3], .V = v[3],
-          .causal = attrs.causal, .cached = cached, .scale = attrs.scale};
+  return {.B = q[0],
+          .H = q[1],
+          .G = k[1],
+          .T = q[2],
+          .S = k[2],
+          .D = q[3],
+          .V = v[3],
+          .causal = attrs.causal,
+          .cached = cached,
+          .scale = attrs.scale};
 }
 
 // One head of one sequence, and the row of scores of one of its queries.
@@ -33,14 +42,17 @@ struct Head {
     v = in[2]->data.data() + g * s.S * s.V;
   }
 
-  std::int64_t visible(std::int64_t t) const { return s.causal ? std::clamp<std::int64_t>(start + t + 1, 0, s.S) : s.S; }
+  std::int64_t visible(std::int64_t t) const {
+    return s.causal ? std::clamp<std::int64_t>(start + t + 1, 0, s.S) : s.S;
+  }
 
   // The weights of the keys that query t sees; returns log-sum-exp of the scores.
   double weights(std::int64_t t, std::vector<double>& w) const {
-    w.assign(static_cast<std::size_t>(visible(t)), 0);
+    w.assign(usize(visible(t)), 0);
     double top = -HUGE_VAL, sum = 0;
     for (std::size_t j = 0; j < w.size(); ++j) {
-      for (std::int64_t d = 0; d < s.D; ++d) w[j] += s.scale * q[t * s.D + d] * k[static_cast<std::int64_t>(j) * s.D + d];
+      for (std::int64_t d = 0; d < s.D; ++d)
+        w[j] += s.scale * q[t * s.D + d] * k[static_cast<std::int64_t>(j) * s.D + d];
       top = std::max(top, w[j]);
     }
     for (double& x : w) sum += x = std::exp(x - top);
@@ -70,10 +82,11 @@ Value attention(const Node& node, Inputs in) {
   each_head(s, [&](std::int64_t b, std::int64_t h) {
     const Head head(s, in, b, h, start);
     for (std::int64_t t = 0; t < s.T; ++t) {
-      out.data[static_cast<std::size_t>(s.lse() + (b * s.H + h) * s.T + t)] = head.weights(t, w);
+      out.data[usize(s.lse() + (b * s.H + h) * s.T + t)] = head.weights(t, w);
       double* const row = out.data.data() + ((b * s.T + t) * s.H + h) * s.V;
       for (std::size_t j = 0; j < w.size(); ++j)
-        for (std::int64_t d = 0; d < s.V; ++d) row[d] += w[j] * head.v[static_cast<std::int64_t>(j) * s.V + d];
+        for (std::int64_t d = 0; d < s.V; ++d)
+          row[d] += w[j] * head.v[static_cast<std::int64_t>(j) * s.V + d];
     }
   });
   return out;
@@ -85,7 +98,8 @@ Value attention_gradient(const Node& node, Inputs in) {
   const std::int64_t start = start_of(node, s, in);
   expect_dtype(node, *in[4], DType::f32);
   Value out = make_value(DType::f32, {s.gradient_elements()});
-  const auto part = [&](const ir::PackedPart& p, std::int64_t b, std::int64_t positions, std::int64_t t, std::int64_t at) {
+  const auto part = [&](const ir::PackedPart& p, std::int64_t b, std::int64_t positions,
+                        std::int64_t t, std::int64_t at) {
     return out.data.data() + p.offset + (b * positions + t) * p.row + at;
   };
   std::vector<double> w, dw;
@@ -100,7 +114,8 @@ Value attention_gradient(const Node& node, Inputs in) {
       for (std::size_t j = 0; j < w.size(); ++j) {
         const auto key = static_cast<std::int64_t>(j);
         double* const dv = part(s.dv(), b, s.S, key, group * s.V);
-        for (std::int64_t d = 0; d < s.V; ++d) dw[j] += g[d] * head.v[key * s.V + d], dv[d] += w[j] * g[d];
+        for (std::int64_t d = 0; d < s.V; ++d)
+          dw[j] += g[d] * head.v[key * s.V + d], dv[d] += w[j] * g[d];
         mean += w[j] * dw[j];
       }
       double* const dq = part(s.dq(), b, s.T, t, h * s.D);
@@ -118,7 +133,8 @@ Value attention_gradient(const Node& node, Inputs in) {
   return out;
 }
 
-constexpr Evaluation kTable[] = {{"attention", -1, attention}, {"attention_gradient", -1, attention_gradient}};
+constexpr Evaluation kTable[] = {{"attention", -1, attention},
+                                 {"attention_gradient", -1, attention_gradient}};
 
 }  // namespace
 

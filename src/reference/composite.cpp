@@ -1,5 +1,6 @@
 // Softmax, normalisation and causal convolution, by their definitions.
 #include "reference/evaluate.h"
+#include "support/integers.h"
 
 namespace tensorgrad::reference {
 
@@ -23,31 +24,38 @@ Value lines(const Node& node, Inputs in, int axis, F f) {
 }
 
 Value softmax(const Node& node, Inputs in) {
-  return lines(node, in, node.as<ir::AxisAttrs>().axis, [](double* x, std::int64_t stride, std::int64_t n) {
-    double top = x[0], sum = 0;
-    for (std::int64_t i = 1; i < n; ++i) top = std::max(top, x[i * stride]);
-    for (std::int64_t i = 0; i < n; ++i) sum += x[i * stride] = std::exp(x[i * stride] - top);
-    for (std::int64_t i = 0; i < n; ++i) x[i * stride] /= sum;
-  });
+  return lines(node, in, node.as<ir::AxisAttrs>().axis,
+               [](double* x, std::int64_t stride, std::int64_t n) {
+                 double top = x[0], sum = 0;
+                 for (std::int64_t i = 1; i < n; ++i) top = std::max(top, x[i * stride]);
+                 for (std::int64_t i = 0; i < n; ++i)
+                   sum += x[i * stride] = std::exp(x[i * stride] - top);
+                 for (std::int64_t i = 0; i < n; ++i) x[i * stride] /= sum;
+               });
 }
 
 Value log_softmax(const Node& node, Inputs in) {
-  return lines(node, in, node.as<ir::AxisAttrs>().axis, [](double* x, std::int64_t stride, std::int64_t n) {
-    double top = x[0], sum = 0;
-    for (std::int64_t i = 1; i < n; ++i) top = std::max(top, x[i * stride]);
-    for (std::int64_t i = 0; i < n; ++i) sum += std::exp(x[i * stride] - top);
-    for (std::int64_t i = 0; i < n; ++i) x[i * stride] -= top + std::log(sum);
-  });
+  return lines(node, in, node.as<ir::AxisAttrs>().axis,
+               [](double* x, std::int64_t stride, std::int64_t n) {
+                 double top = x[0], sum = 0;
+                 for (std::int64_t i = 1; i < n; ++i) top = std::max(top, x[i * stride]);
+                 for (std::int64_t i = 0; i < n; ++i) sum += std::exp(x[i * stride] - top);
+                 for (std::int64_t i = 0; i < n; ++i) x[i * stride] -= top + std::log(sum);
+               });
 }
 
 Value normalize_about(const Node& node, Inputs in, bool center) {
   const double eps = node.as<ir::NormAttrs>().eps;
-  return lines(node, in, in[0]->type.shape.rank() - 1, [=](double* x, std::int64_t, std::int64_t n) {
-    double mean = 0, square = 0;
-    for (std::int64_t i = 0; center && i < n; ++i) mean += x[i] / static_cast<double>(n);
-    for (std::int64_t i = 0; i < n; ++i) square += (x[i] - mean) * (x[i] - mean) / static_cast<double>(n);
-    for (std::int64_t i = 0; i < n; ++i) x[i] = (x[i] - mean) / std::sqrt(square + eps);
-  });
+  return lines(node, in, in[0]->type.shape.rank() - 1,
+               [=](double* x, std::int64_t, std::int64_t n) {
+                 double mean = 0, square = 0;
+                 for (std::int64_t i = 0; center && i < n; ++i)
+                   mean += x[i] / static_cast<double>(n);
+                 for (std::int64_t i = 0; i < n; ++i)
+                   square += (x[i] - mean) * (x[i] - mean) / static_cast<double>(n);
+                 for (std::int64_t i = 0; i < n; ++i)
+                   x[i] = (x[i] - mean) / std::sqrt(square + eps);
+               });
 }
 
 Value normalize(const Node& node, Inputs in) { return normalize_about(node, in, true); }
@@ -57,19 +65,19 @@ Value rms_normalize(const Node& node, Inputs in) { return normalize_about(node, 
 Value conv1d_causal_depthwise(const Node& node, Inputs in) {
   for (const Value* operand : in) expect_dtype(node, *operand, DType::f32);
   const Shape &x = in[0]->type.shape, &w = in[1]->type.shape;
-  const bool fits = x.rank() == 3 && w.rank() == 2 && w[0] == x[2] && in[2]->type.shape == Shape{x[2]};
+  const bool fits =
+      x.rank() == 3 && w.rank() == 2 && w[0] == x[2] && in[2]->type.shape == Shape{x[2]};
   expect(fits, node, "operands do not fit");
   const std::int64_t B = x[0], L = x[1], C = x[2], K = w[1];
   Value out = make_value(DType::f32, x);
   for (std::int64_t b = 0; b < B; ++b)
     for (std::int64_t l = 0; l < L; ++l)
       for (std::int64_t c = 0; c < C; ++c) {
-        double y = in[2]->data[static_cast<std::size_t>(c)];
+        double y = in[2]->data[usize(c)];
         for (std::int64_t k = 0; k < K; ++k)
           if (const std::int64_t from = l - (K - 1) + k; from >= 0)
-            y += in[1]->data[static_cast<std::size_t>(c * K + k)] *
-                 in[0]->data[static_cast<std::size_t>((b * L + from) * C + c)];
-        out.data[static_cast<std::size_t>((b * L + l) * C + c)] = y;
+            y += in[1]->data[usize(c * K + k)] * in[0]->data[usize((b * L + from) * C + c)];
+        out.data[usize((b * L + l) * C + c)] = y;
       }
   return out;
 }

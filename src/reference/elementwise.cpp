@@ -46,8 +46,7 @@ Value unary(const Node& node, Inputs in) {
   const Value& x = *in[0];
   expect_number(node, x);
   Value out = make_value(x.type.dtype, x.type.shape);
-  for (std::size_t i = 0; i < out.data.size(); ++i)
-    out.data[i] = apply(x.type.dtype, F, x.data[i]);
+  for (std::size_t i = 0; i < out.data.size(); ++i) out.data[i] = apply(x.type.dtype, F, x.data[i]);
   return out;
 }
 
@@ -182,9 +181,10 @@ constexpr Evaluation kTable[] = {
     {"tanh", 1, unary_f32<[](double x) { return std::tanh(x); }>},
     {"sigmoid", 1, unary_f32<[](double x) { return sigmoid(x); }>},
     {"erf", 1, unary_f32<[](double x) { return std::erf(x); }>},
+    {"normal_cdf", 1, unary_f32<[](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }>},
     {"gelu", 1, unary_f32<[](double x) { return x * 0.5 * std::erfc(-x / std::sqrt(2.0)); }>},
     {"gelu_tanh", 1, unary_f32<[](double x) {
-       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+       return x * sigmoid(2 * std::sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x));
      }>},
     {"silu", 1, unary_f32<[](double x) { return x * sigmoid(x); }>},
     {"relu", 1, unary_f32<[](double x) { return x <= 0 ? 0 : x; }>},
@@ -200,6 +200,8 @@ constexpr Evaluation kTable[] = {
 
     {"cast", 1, cast},
     {"check_index", 1, check_index},
+    {"drawn_truth", 1, check_index},
+    {"drawn_class", 1, check_index},
     {"stop_gradient", 1, stop_gradient},
     {"copy", 1, stop_gradient},
 };

@@ -14,6 +14,7 @@
 #include "ir/primitive.h"  // Primitive::name, for messages
 #include "reference/interpret.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::reference {
 
@@ -37,7 +38,7 @@ std::span<const Evaluation> state_space_table();
 
 // All zeros.
 inline Value make_value(DType dtype, const Shape& shape) {
-  return {{dtype, shape}, std::vector<double>(static_cast<std::size_t>(shape.count()))};
+  return {{dtype, shape}, std::vector<double>(usize(shape.count()))};
 }
 
 // Throws unless the graph holds what the evaluation of the node relies on.
@@ -80,7 +81,8 @@ double apply(DType dtype, F f, X... x) {
 }
 
 inline double add(DType dtype, double a, double b) {
-  return apply(dtype, [](auto x, auto y) { return x + y; }, a, b);
+  return apply(
+      dtype, [](auto x, auto y) { return x + y; }, a, b);
 }
 
 inline bool is_nan(double x) { return std::isnan(x); }
@@ -138,7 +140,7 @@ inline PerAxis strides(const Shape& shape) {
   PerAxis result{};
   std::int64_t stride = 1;
   for (int d = shape.rank() - 1; d >= 0; --d) {
-    result[static_cast<std::size_t>(d)] = stride;
+    result[usize(d)] = stride;
     stride *= shape[d];
   }
   return result;
@@ -155,7 +157,7 @@ void walk(const Shape& shape, const PerAxis& step, F f) {
   for (std::int64_t i = 0; i < count; ++i) {
     f(i, place);
     for (int d = shape.rank() - 1; d >= 0; --d) {
-      const auto axis = static_cast<std::size_t>(d);
+      const auto axis = usize(d);
       place += step[axis];
       if (++position[axis] < size[axis]) break;
       place -= step[axis] * position[axis];

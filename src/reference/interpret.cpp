@@ -6,6 +6,7 @@
 #include "ir/primitive.h"
 #include "reference/evaluate.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::reference {
 namespace {
@@ -22,9 +23,9 @@ bool is_leaf(std::string_view name) {
 }
 
 const Evaluation* find(std::string_view name) {
-  for (const auto& table : {elementwise_table(), random_table(), movement_table(), reduce_table(),
-                            gather_table(), composite_table(), attention_table(),
-                            state_space_table()})
+  for (const auto& table :
+       {elementwise_table(), random_table(), movement_table(), reduce_table(), gather_table(),
+        composite_table(), attention_table(), state_space_table()})
     for (const Evaluation& entry : table)
       if (entry.name == name) return &entry;
   return nullptr;
@@ -58,7 +59,7 @@ Value evaluate(const Graph& graph, const Node& node, Inputs in) {
   try {
     return entry->evaluate(node, in);
   } catch (const BrokenRule& broken) {
-    const ir::CallSite& site = graph.sites[static_cast<std::size_t>(node.site)];
+    const ir::CallSite& site = graph.sites[usize(node.site)];
     throw UserError(user_message(site.composite.empty() ? name : site.composite, broken.rule,
                                  broken.hint, site.scope, site.file, site.line));
   }
@@ -72,9 +73,9 @@ std::vector<Value> interpret(const Graph& graph, const Leaves& leaves) {
   for (const Node& node : graph.nodes) {
     std::vector<const Value*> in;
     for (const NodeId id : node.inputs) {
-      expect(id >= 0 && static_cast<std::size_t>(id) < values.size(), node,
+      expect(id >= 0 && usize(id) < values.size(), node,
              "operand {} of node {} does not come before it", id, values.size());
-      in.push_back(&values[static_cast<std::size_t>(id)]);
+      in.push_back(&values[usize(id)]);
     }
     Value value = is_leaf(node.op->name) ? leaf(node, leaves) : evaluate(graph, node, in);
     expect(value.type == node.type, node, "node {} has type {}, its value is {}", values.size(),

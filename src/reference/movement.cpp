@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "reference/evaluate.h"
+#include "support/integers.h"
 
 namespace tensorgrad::reference {
 namespace {
@@ -26,13 +27,13 @@ Value permute(const Node& node, Inputs in) {
   std::sort(sorted.begin(), sorted.end());
   expect(static_cast<int>(order.size()) == rank, node, "{} axes for rank {}", order.size(), rank);
   for (int d = 0; d < rank; ++d)
-    expect(sorted[static_cast<std::size_t>(d)] == d, node, "axis {} is missing or repeated", d);
+    expect(sorted[usize(d)] == d, node, "axis {} is missing or repeated", d);
   const PerAxis stride = strides(x.type.shape);
   Shape shape;
   PerAxis step{};
   for (std::size_t d = 0; d < order.size(); ++d) {
     shape.push_back(x.type.shape[order[d]]);
-    step[d] = stride[static_cast<std::size_t>(order[d])];
+    step[d] = stride[usize(order[d])];
   }
   Value out = make_value(x.type.dtype, shape);
   walk(shape, step, [&](std::int64_t i, std::int64_t place) { out.data[i] = x.data[place]; });
@@ -51,7 +52,7 @@ Value broadcast_to(const Node& node, Inputs in) {
   for (int d = 0; d < from.rank(); ++d) {
     if (from[d] == 1) continue;
     expect(from[d] == shape[missing + d], node, "{} to {}", from.text(), shape.text());
-    step[static_cast<std::size_t>(missing + d)] = stride[static_cast<std::size_t>(d)];
+    step[usize(missing + d)] = stride[usize(d)];
   }
   Value out = make_value(x.type.dtype, shape);
   walk(shape, step, [&](std::int64_t i, std::int64_t place) { out.data[i] = x.data[place]; });
@@ -187,9 +188,9 @@ Value fold(const Node& node, Inputs in) {
 }
 
 constexpr Evaluation kTable[] = {
-    {"reshape", 1, reshape},   {"permute", 1, permute}, {"broadcast_to", 1, broadcast_to},
-    {"narrow", 1, narrow},     {"pad", 1, pad},         {"flip", 1, flip},
-    {"windows", 1, windows},   {"fold", 1, fold},       {"concat", -1, concat},
+    {"reshape", 1, reshape}, {"permute", 1, permute}, {"broadcast_to", 1, broadcast_to},
+    {"narrow", 1, narrow},   {"pad", 1, pad},         {"flip", 1, flip},
+    {"windows", 1, windows}, {"fold", 1, fold},       {"concat", -1, concat},
 };
 
 }  // namespace

@@ -39,8 +39,8 @@ Value random(const ir::Node& node, Inputs in) {
   const auto site = static_cast<std::uint32_t>(node.as<ir::RandomAttrs>().site);
   Value out = make_value(DType::f32, seed.type.shape);
   for (std::size_t i = 0; i < out.data.size(); ++i) {
-    const auto words = threefry({bits(seed.data[i]), bits(step.data[i])},
-                                {site, bits(index.data[i])});
+    const auto words =
+        threefry({bits(seed.data[i]), bits(step.data[i])}, {site, bits(index.data[i])});
     out.data[i] = (words[0] >> 8) / 16777216.0;
   }
   return out;

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "reference/evaluate.h"
+#include "support/integers.h"
 
 namespace tensorgrad::reference {
 namespace {
@@ -28,17 +29,17 @@ Value reduce(const Node& node, const Value& x, double start, F f) {
   std::array<bool, kMaxRank> reduced{};
   for (const int axis : node.as<ir::AxesAttrs>().axes) {
     expect(axis >= 0 && axis < from.rank(), node, "no axis {} in {}", axis, from.text());
-    reduced[static_cast<std::size_t>(axis)] = true;
+    reduced[usize(axis)] = true;
   }
   Shape shape;
   for (int d = 0; d < from.rank(); ++d)
-    if (!reduced[static_cast<std::size_t>(d)]) shape.push_back(from[d]);
+    if (!reduced[usize(d)]) shape.push_back(from[d]);
 
   // Where a step along an axis of x leads in the result: nowhere along the reduced ones.
   const PerAxis stride = strides(shape);
   PerAxis step{};
   std::size_t kept = 0;
-  for (std::size_t d = 0; d < static_cast<std::size_t>(from.rank()); ++d)
+  for (std::size_t d = 0; d < usize(from.rank()); ++d)
     if (!reduced[d]) step[d] = stride[kept++];
 
   Value out = make_value(dtype, shape);
@@ -125,8 +126,8 @@ Value matmul(const Node& node, Inputs in) {
   expect_dtype(node, b, DType::f32);
   const Shape &left = a.type.shape, &right = b.type.shape;
   const int rank = left.rank();
-  expect(rank >= 2 && right.rank() == rank && left[-1] == right[-2], node, "{} by {}",
-         left.text(), right.text());
+  expect(rank >= 2 && right.rank() == rank && left[-1] == right[-2], node, "{} by {}", left.text(),
+         right.text());
   std::int64_t batch = 1;
   for (int d = 0; d < rank - 2; ++d) {
     expect(left[d] == right[d], node, "{} by {}", left.text(), right.text());
@@ -147,9 +148,9 @@ Value matmul(const Node& node, Inputs in) {
 }
 
 constexpr Evaluation kTable[] = {
-    {"reduce_sum", 1, reduce_sum}, {"reduce_max", 1, reduce_max}, {"reduce_min", 1, reduce_min},
-    {"reduce_prod", 1, reduce_prod}, {"argmax", 1, argmax},       {"argmin", 1, argmin},
-    {"cumsum", 1, cumsum},         {"matmul", 2, matmul},
+    {"reduce_sum", 1, reduce_sum},   {"reduce_max", 1, reduce_max}, {"reduce_min", 1, reduce_min},
+    {"reduce_prod", 1, reduce_prod}, {"argmax", 1, argmax},         {"argmin", 1, argmin},
+    {"cumsum", 1, cumsum},           {"matmul", 2, matmul},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // State spaces by their definitions: one state after the other, all of them kept.
 #include "ir/sequence.h"
 #include "reference/evaluate.h"
+#include "support/integers.h"
 
 namespace tensorgrad::reference {
 
@@ -20,7 +21,8 @@ SelectiveScanShape shape_of(const Node& node, Inputs in) {
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// State n of channel e of sequence b: its operands at each step, and its values from the one before the first step on.
+// State n of channel e of sequence b: its operands at each step, and its values from the one before
+// the first step on.
 struct Line {
   const SelectiveScanShape& s;
   Inputs in;
@@ -28,15 +30,22 @@ struct Line {
   double A;
   std::vector<double> h;
 
-  Line(const SelectiveScanShape& shape, Inputs operands, std::int64_t b_, std::int64_t e_, std::int64_t n_)
-      : s(shape), in(operands), b(b_), e(e_), n(n_), A(-std::exp(in[2]->data[at(e * s.N + n)])), h{0} {
-    for (std::int64_t t = 0; t < s.L; ++t) h.push_back(decay(t) * h.back() + weight(t) * B(t) * u(t));
+  Line(const SelectiveScanShape& shape, Inputs operands, std::int64_t b_, std::int64_t e_,
+       std::int64_t n_)
+      : s(shape),
+        in(operands),
+        b(b_),
+        e(e_),
+        n(n_),
+        A(-std::exp(in[2]->data[usize(e * s.N + n)])),
+        h{0} {
+    for (std::int64_t t = 0; t < s.L; ++t)
+      h.push_back(decay(t) * h.back() + weight(t) * B(t) * u(t));
   }
 
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  std::size_t wide(std::int64_t t) const { return at((b * s.L + t) * s.E + e); }
-  std::size_t narrow(std::int64_t t) const { return at((b * s.L + t) * s.N + n); }
-  std::size_t own() const { return at((b * s.E + e) * s.N + n); }
+  std::size_t wide(std::int64_t t) const { return usize((b * s.L + t) * s.E + e); }
+  std::size_t narrow(std::int64_t t) const { return usize((b * s.L + t) * s.N + n); }
+  std::size_t own() const { return usize((b * s.E + e) * s.N + n); }
 
   double u(std::int64_t t) const { return in[0]->data[wide(t)]; }
   double delta(std::int64_t t) const { return in[1]->data[wide(t)]; }
@@ -57,41 +66,46 @@ void each_line(const SelectiveScanShape& s, Inputs in, F f) {
 
 // Of element i of u: the D of its channel.
 double skip(const SelectiveScanShape& s, Inputs in, std::size_t i) {
-  return in[5]->data[i % static_cast<std::size_t>(s.E)];
+  return in[5]->data[i % usize(s.E)];
 }
 
 Value selective_scan(const Node& node, Inputs in) {
   const SelectiveScanShape s = shape_of(node, in);
   Value out = make_value(DType::f32, {s.result_elements()});
-  for (std::size_t i = 0; i < in[0]->data.size(); ++i) out.data[i] = skip(s, in, i) * in[0]->data[i];
+  for (std::size_t i = 0; i < in[0]->data.size(); ++i)
+    out.data[i] = skip(s, in, i) * in[0]->data[i];
   each_line(s, in, [&](const Line& line) {
-    for (std::int64_t t = 0; t < s.L; ++t) out.data[line.wide(t)] += line.C(t) * line.h[Line::at(t + 1)];
+    for (std::int64_t t = 0; t < s.L; ++t)
+      out.data[line.wide(t)] += line.C(t) * line.h[usize(t + 1)];
     for (std::int64_t c = 0; c < s.kept(); ++c)
-      out.data[Line::at(s.states() + ((line.b * s.kept() + c) * s.E + line.e) * s.N + line.n)] =
-          line.h[Line::at((c + 1) * s.chunk)];
+      out.data[usize(s.states() + ((line.b * s.kept() + c) * s.E + line.e) * s.N + line.n)] =
+          line.h[usize((c + 1) * s.chunk)];
   });
   return out;
 }
 
-// G_t = C_t g_t + a_(t+1) G_(t+1) is the gradient of h_t = a_t h_(t-1) + b_t B_t u_t; each operand gets its share.
+// G_t = C_t g_t + a_(t+1) G_(t+1) is the gradient of h_t = a_t h_(t-1) + b_t B_t u_t; each operand
+// gets its share.
 Value selective_scan_gradient(const Node& node, Inputs in) {
   const SelectiveScanShape s = shape_of(node, in);
   expect_same_types(node, *in[0], *in[7]);
   const std::vector<double>& g = in[7]->data;
   Value out = make_value(DType::f32, {s.gradient_elements()});
   const auto part = [&](std::int64_t offset) { return out.data.data() + offset; };
-  double *const du = part(0), *const ddelta = part(s.ddelta()), *const dB = part(s.dB()), *const dC = part(s.dC());
+  double *const du = part(0), *const ddelta = part(s.ddelta()), *const dB = part(s.dB()),
+                *const dC = part(s.dC());
   for (std::size_t i = 0; i < g.size(); ++i) du[i] = skip(s, in, i) * g[i];
   each_line(s, in, [&](const Line& line) {
     double later = 0, dA = 0;
     for (std::int64_t t = s.L - 1; t >= 0; --t) {
       const double A = line.A, a = line.decay(t), dl = line.dl(t), weight = line.weight(t);
-      const double before = line.h[Line::at(t)], B = line.B(t), u = line.u(t), dy = g[line.wide(t)];
+      const double before = line.h[usize(t)], B = line.B(t), u = line.u(t), dy = g[line.wide(t)];
       const double G = line.C(t) * dy + later;
-      dC[line.narrow(t)] += dy * line.h[Line::at(t + 1)];
+      dC[line.narrow(t)] += dy * line.h[usize(t + 1)];
       dB[line.narrow(t)] += G * weight * u;
       du[line.wide(t)] += G * weight * B;
-      ddelta[line.wide(t)] += G * (A * a * before + (s.zoh ? a : 1) * B * u) * sigmoid(line.delta(t));
+      ddelta[line.wide(t)] +=
+          G * (A * a * before + (s.zoh ? a : 1) * B * u) * sigmoid(line.delta(t));
       dA += G * dl * a * before;
       if (s.zoh) dA += G * u * B * (dl * a - weight) / A;
       later = a * G;

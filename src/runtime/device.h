@@ -13,6 +13,7 @@
 
 #include "ir/kernel.h"
 #include "tensorgrad/device.h"
+#include "tensorgrad/progress.h"
 
 namespace tensorgrad::runtime {
 
@@ -72,10 +73,15 @@ class Device {
   // Things happen in the order of the calls. Offsets are in elements.
   virtual void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) = 0;
   virtual void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) = 0;
-  virtual std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) = 0;
-  // `tag` (0 to 63) tells the kernels that share one place for bad ids apart.
-  virtual std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag = 0) = 0;
-  // Runs the kernels in order, or sees to it that they will. `loaded` and the buffers outlive the run.
+  virtual std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset,
+                                              std::int64_t bytes) = 0;
+  // `tag` (0 to 63) tells the kernels that share one place for bad ids apart. `progress` may be
+  // called by submit() too: by the first one, where the driver compiles only then, and for
+  // profile().
+  virtual std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag = 0,
+                                       const CompileCallback& progress = {}) = 0;
+  // Runs the kernels in order, or sees to it that they will. `loaded` and the buffers outlive the
+  // run.
   virtual void submit(Loaded& loaded, const Spaces& spaces) = 0;
   // Whether submit() returns when all is done.
   virtual bool immediate() const = 0;
@@ -90,8 +96,8 @@ class Device {
   };
   // Of the last run of `loaded`; waits.
   virtual std::vector<Time> take_times(Loaded& loaded) = 0;
-  // What the bytes of a place for bad ids say. As long as they say something, no run that shares the place changes
-  // parameters or state.
+  // What the bytes of a place for bad ids say. As long as they say something, no run that shares
+  // the place changes parameters or state.
   static std::optional<IndexFailure> failure_in(std::span<const std::byte> faults);
 };
 
@@ -100,7 +106,8 @@ std::array<std::int32_t, 2> fault_words(const IndexFailure& failure);
 
 // "auto" or a name from devices(); a UserError otherwise. Devices are shared between programs.
 std::shared_ptr<Device> open_device(const std::string& name, int threads);
-// The same, shared with nobody: so that several threads do not wait for each other's kernels to compile.
+// The same, shared with nobody: so that several threads do not wait for each other's kernels to
+// compile.
 std::shared_ptr<Device> open_own_device(const std::string& name, int threads);
 
 }  // namespace tensorgrad::runtime

@@ -14,8 +14,10 @@
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device.h"
 #include "runtime/webgpu/gpu.h"
+#include "runtime/webgpu/tuner.h"
 #include "runtime/webgpu/webgpu_device.h"
 #include "support/fail.h"
+#include "support/integers.h"
 #include "tensorgrad/webgpu.h"
 
 namespace tensorgrad {
@@ -40,7 +42,8 @@ void list_webgpu(std::vector<DeviceInfo>& list) {
   DeviceInfo first;
   try {
     const auto adapters = webgpu::adapters();
-    for (std::size_t i = 0; i < adapters.size(); ++i) list.push_back(info_of(adapters[i], fmt::format("webgpu:{}", i)));
+    for (std::size_t i = 0; i < adapters.size(); ++i)
+      list.push_back(info_of(adapters[i], fmt::format("webgpu:{}", i)));
     if (adapters.empty()) {
       first.problem = webgpu::why_no_adapter();
     } else {
@@ -59,7 +62,8 @@ void list_webgpu(std::vector<DeviceInfo>& list) {
 
 namespace {
 
-// What TENSORGRAD_DEVICE says that `auto` means for a program as it is; "auto" where it says nothing.
+// What TENSORGRAD_DEVICE says that `auto` means for a program as it is; "auto" where it says
+// nothing.
 std::string meaning_of_auto() {
   const char* named = std::getenv("TENSORGRAD_DEVICE");
   return named && *named ? named : "auto";
@@ -85,8 +89,10 @@ std::vector<DeviceInfo> devices() {
     if (named != "auto") return info.name == (named == "webgpu" ? "webgpu:0" : named);
     return info.name.starts_with("webgpu:") && !info.software;
   });
-  if (chosen != list.end()) chosen->chosen_by_auto = true;
-  else if (named == "auto") list[0].chosen_by_auto = true;
+  if (chosen != list.end())
+    chosen->chosen_by_auto = true;
+  else if (named == "auto")
+    list[0].chosen_by_auto = true;
   return list;
 }
 
@@ -127,8 +133,10 @@ std::shared_ptr<Device> find_own(const std::string& name) {
   std::lock_guard lock(open.mutex);
   const auto found = open.by_name.find(name);
   if (auto device = found == open.by_name.end() ? nullptr : found->second.lock()) return device;
-  user_error("device: there is no '{}'\n"
-             "  hint: it goes by that name while its WebGpuDevice or a program on it lives", name);
+  user_error(
+      "device: there is no '{}'\n"
+      "  hint: it goes by that name while its WebGpuDevice or a program on it lives",
+      name);
 }
 
 // The place among the adapters that "webgpu" or "webgpu:2" means.
@@ -136,34 +144,41 @@ std::optional<std::size_t> adapter_index(const std::string& name) {
   if (name == "webgpu") return 0;
   if (!name.starts_with("webgpu:") || name.size() > 9) return {};
   const std::string digits = name.substr(7);
-  if (digits.empty() || !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) return {};
-  return static_cast<std::size_t>(std::stoul(digits));
+  if (digits.empty() ||
+      !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return {};
+  return usize(std::stoul(digits));
 }
 
 std::shared_ptr<Device> open_webgpu(std::size_t index, Sharing sharing) {
   const auto adapters = webgpu::adapters();
   if (adapters.empty()) throw DeviceError("webgpu: " + webgpu::why_no_adapter());
   if (index >= adapters.size())
-    user_error("device: there is no 'webgpu:{}': {} adapter{} found\n  hint: tg devices lists them", index, adapters.size(),
-               adapters.size() == 1 ? " was" : "s were");
+    user_error("device: there is no 'webgpu:{}': {} adapter{} found\n  hint: tg devices lists them",
+               index, adapters.size(), adapters.size() == 1 ? " was" : "s were");
   const std::string name = fmt::format("webgpu:{}", index);
-  return obtain(sharing, name, [&] { return make_webgpu_device(index, name); },
-                [](Device& device) { return !is_lost(device); });
+  return obtain(
+      sharing, name, [&] { return make_webgpu_device(index, name); },
+      [](Device& device) { return !is_lost(device); });
 }
 
 std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sharing) {
+  webgpu::asked_to_tune();  // a wrong word is refused on every device, not only where it matters
   const std::string name = wanted == "auto" ? meaning_of_auto() : wanted;
   if (name.starts_with(kOwn)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
   if (name != "auto" && name != "cpu")
-    user_error("{}: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", name == wanted ? "device" : "TENSORGRAD_DEVICE", name);
-  if (threads < 0 || threads > 1024) user_error("threads: {} is not between 0 (one per core) and 1024", threads);
+    user_error("{}: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu'",
+               name == wanted ? "device" : "TENSORGRAD_DEVICE", name);
+  if (threads < 0 || threads > 1024)
+    user_error("threads: {} is not between 0 (one per core) and 1024", threads);
   if (name == "auto")
     if (const auto index = webgpu::first_hardware()) return open_webgpu(*index, sharing);
   cpu::choose_simd_target();
   const int count = threads > 0 ? threads : cpu::usable_cores();
-  return obtain(sharing, fmt::format("cpu:{}", count), [&] { return make_cpu_device(count); },
-                [](Device&) { return true; });
+  return obtain(
+      sharing, fmt::format("cpu:{}", count), [&] { return make_cpu_device(count); },
+      [](Device&) { return true; });
 }
 
 }  // namespace
@@ -191,22 +206,28 @@ std::shared_ptr<Device> open_own_device(const std::string& name, int threads) {
 }  // namespace runtime
 
 WebGpuDevice::WebGpuDevice(void* device, const WebGpuOptions& options) {
-  if (!device) user_error("WebGpuDevice: the device is null\n  hint: did wgpuAdapterRequestDevice succeed?");
-  const webgpu::Library& library = webgpu::library_of_program(options.library, options.get_proc_address);
+  if (!device)
+    user_error("WebGpuDevice: the device is null\n  hint: did wgpuAdapterRequestDevice succeed?");
+  const webgpu::Library& library =
+      webgpu::library_of_program(options.library, options.get_proc_address);
   // A call of the wrong library would end the program.
   const std::string maker = webgpu::maker_of(device), called = webgpu::file_of(library);
   if (options.library.empty() && !options.get_proc_address && !maker.empty() && maker != called)
-    user_error("WebGpuDevice: the device was made by {}, and the functions at hand are those of {}\n"
-               "  hint: name its .library, or pass its .get_proc_address",
-               maker, called);
+    user_error(
+        "WebGpuDevice: the device was made by {}, and the functions at hand are those of {}\n"
+        "  hint: name its .library, or pass its .get_proc_address",
+        maker, called);
   static std::atomic<int> next{0};
   const std::string name = fmt::format("{}{}", runtime::kOwn, next++);
   device_ = runtime::obtain(
-      runtime::Sharing::with_others, name, [&] { return runtime::make_webgpu_device(webgpu::Gpu::adopt(device, library), name); },
+      runtime::Sharing::with_others, name,
+      [&] { return runtime::make_webgpu_device(webgpu::Gpu::adopt(device, library), name); },
       [](runtime::Device&) { return true; });
 }
 
 std::string WebGpuDevice::name() const { return device_->name(); }
-DeviceInfo WebGpuDevice::info() const { return info_of(runtime::gpu_under(*device_).info(), name()); }
+DeviceInfo WebGpuDevice::info() const {
+  return info_of(runtime::gpu_under(*device_).info(), name());
+}
 
 }  // namespace tensorgrad

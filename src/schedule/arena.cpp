@@ -4,19 +4,24 @@
 #include <numeric>
 
 #include "schedule/layout.h"
+#include "support/integers.h"
 
 namespace tensorgrad::schedule {
 
 namespace {
 
-// Each block, in the given order, goes into the lowest gap between those that live at the same time.
-Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_t>& order, std::int64_t piece) {
+// Each block, in the given order, goes into the lowest gap between those that live at the same
+// time.
+Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_t>& order,
+                  std::int64_t piece) {
   Packing out;
   out.offsets.assign(blocks.size(), 0);
   std::vector<std::size_t> placed;  // by offset
   for (const std::size_t i : order) {
     const std::int64_t size = aligned(blocks[i].elements);
-    const auto inside = [&](std::int64_t at) { return at % piece + size <= piece ? at : (at + piece - 1) / piece * piece; };
+    const auto inside = [&](std::int64_t at) {
+      return at % piece + size <= piece ? at : round_up(at, piece);
+    };
     std::int64_t offset = 0;
     for (const std::size_t other : placed) {
       const Block& b = blocks[other];
@@ -26,8 +31,9 @@ Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_
     }
     out.offsets[i] = offset;
     out.elements = std::max(out.elements, offset + size);
-    const auto behind = std::upper_bound(placed.begin(), placed.end(), offset,
-                                         [&](std::int64_t o, std::size_t p) { return o < out.offsets[p]; });
+    const auto behind =
+        std::upper_bound(placed.begin(), placed.end(), offset,
+                         [&](std::int64_t o, std::size_t p) { return o < out.offsets[p]; });
     placed.insert(behind, i);
   }
   return out;
@@ -41,7 +47,8 @@ Packing pack(const std::vector<Block>& blocks, std::int64_t piece) {
   Packing best = first_fit(blocks, order, piece);
   const auto try_by = [&](auto key) {
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(blocks[a]) > key(blocks[b]); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return key(blocks[a]) > key(blocks[b]); });
     Packing other = first_fit(blocks, order, piece);
     if (other.elements < best.elements) best = std::move(other);
   };

@@ -20,8 +20,9 @@ struct Packing {
   std::int64_t elements = 0;
 };
 
-// First fit in several orders; the smallest wins. Deterministic. No block lies across a multiple of `piece` (itself a
-// multiple of kAlignment), so that memory can be had in pieces; but for blocks that are longer.
+// First fit in several orders; the smallest wins. Deterministic. No block lies across a multiple of
+// `piece` (itself a multiple of kAlignment), so that memory can be had in pieces; but for blocks
+// that are longer.
 Packing pack(const std::vector<Block>& blocks, std::int64_t piece = kOnePiece);
 
 // What no packing can be smaller than: the most that lives at once, and when that is first.

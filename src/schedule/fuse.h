@@ -21,17 +21,17 @@ struct Group {
   };
   Kind kind = Kind::single;
   std::int64_t lines = 1, length = 1;
-  bool reduces = false;            // rows: lines and length are given by a reduction
-  std::vector<ir::NodeId> nodes;   // members, in order
-  int stage = 0;                   // groups of one stage do not need each other; never falls from group to group
+  bool reduces = false;           // rows: lines and length are given by a reduction
+  std::vector<ir::NodeId> nodes;  // members, in order
+  int stage = 0;  // groups of one stage do not need each other; never falls from group to group
 };
 
 struct Fused {
-  std::vector<Group> groups;       // in an order that respects the graph
-  std::vector<int> group;          // of each node; -1: views, leaves, numbers, dead nodes
-  std::vector<bool> inlined;       // computed inside the groups that read it
-  std::vector<bool> joined;        // a concat whose parts are computed straight into its memory
-  std::vector<bool> line;          // members: one value per line instead of one per element
+  std::vector<Group> groups;  // in an order that respects the graph
+  std::vector<int> group;     // of each node; -1: views, leaves, numbers, dead nodes
+  std::vector<bool> inlined;  // computed inside the groups that read it
+  std::vector<bool> joined;   // a concat whose parts are computed straight into its memory
+  std::vector<bool> line;     // members: one value per line instead of one per element
   // matmul members: the product it comes from. columns: a reduction that rides with this product.
   std::vector<ir::NodeId> product;
 };

@@ -9,16 +9,15 @@
 
 #include "schedule/fuse.h"
 #include "schedule/operand.h"
+#include "support/integers.h"
 
 namespace tensorgrad::schedule {
-
-inline std::size_t at(ir::NodeId id) { return static_cast<std::size_t>(id); }
 
 // Which groups a group needs, directly or not.
 class Needs {
  public:
   int add();
-  bool needs(int group, int other) const { return rows_[at(group)][at(other)]; }
+  bool needs(int group, int other) const { return rows_[usize(group)][usize(other)]; }
   // `group` now needs `other` and all that it needs; so does everything that needs `group`.
   void link(int group, int other);
   // `from` is gone: what it needed, `into` needs; whoever needed it needs `into`.
@@ -30,7 +29,8 @@ class Needs {
 
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, const std::vector<std::string>& without) : graph_(graph), without_(without) {}
+  Fuser(const ir::Graph& graph, const std::vector<std::string>& without)
+      : graph_(graph), without_(without) {}
   Fused run();
 
  private:
@@ -83,25 +83,29 @@ class Fuser {
   bool is_small(const Group& g) const;
 
   // fuse.cpp
-  bool on(std::string_view name) const { return std::find(without_.begin(), without_.end(), name) == without_.end(); }
+  bool on(std::string_view name) const {
+    return std::find(without_.begin(), without_.end(), name) == without_.end();
+  }
   void find_joined();
   bool reads_joined_part(const Operand& operand, int g) const;
   void absorb(int a, int b);
   bool independent(int a, int b) const { return !needs_.needs(a, b) && !needs_.needs(b, a); }
-  Group& group(int g) { return out_.groups[at(g)]; }
+  Group& group(int g) { return out_.groups[usize(g)]; }
   std::int64_t count(ir::NodeId id) const { return graph_[id].type.shape.count(); }
   // Whether the operand is that many elements of its base's memory as they stand.
   bool alias(const Operand& operand, std::int64_t elements) const {
-    return count(operand.base) == elements && operand.map.shape().count() == elements && operand.map.is_contiguous();
+    return count(operand.base) == elements && operand.map.shape().count() == elements &&
+           operand.map.is_contiguous();
   }
 
   // The groups whose memory is read with an operand.
   template <class F>
   void each_source(const Operand& operand, F f) const {
-    if (out_.joined[at(operand.base)]) {
-      for (const ir::NodeId part : graph_[operand.base].inputs) f(out_.group[at(base_of(graph_, part))]);
+    if (out_.joined[usize(operand.base)]) {
+      for (const ir::NodeId part : graph_[operand.base].inputs)
+        f(out_.group[usize(base_of(graph_, part))]);
     } else {
-      f(out_.group[at(operand.base)]);
+      f(out_.group[usize(operand.base)]);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include "ir/primitive.h"
 #include "schedule/operand.h"
+#include "support/integers.h"
 
 namespace tensorgrad::schedule {
 
@@ -13,11 +14,9 @@ using ir::NodeId;
 
 namespace {
 
-std::size_t at(NodeId id) { return static_cast<std::size_t>(id); }
-
 // Whether the node is inlined work on `old`.
 bool comes_from(const Graph& graph, const Fused& fused, NodeId id, NodeId old) {
-  if (!fused.inlined[at(id)]) return false;
+  if (!fused.inlined[usize(id)]) return false;
   return std::any_of(graph[id].inputs.begin(), graph[id].inputs.end(), [&](NodeId input) {
     const NodeId base = base_of(graph, input);
     return base == old || comes_from(graph, fused, base, old);
@@ -27,24 +26,28 @@ bool comes_from(const Graph& graph, const Fused& fused, NodeId id, NodeId old) {
 }  // namespace
 
 bool may_overwrite(const Graph& graph, const Fused& fused, NodeId old, NodeId id) {
-  const Group& group = fused.groups[at(fused.group[at(id)])];
+  const Group& group = fused.groups[usize(fused.group[usize(id)])];
   if (group.kind == Group::Kind::single) return false;
   for (const NodeId node : group.nodes) {
     const Core core = graph[node].op->core;
     for (const NodeId input : graph[node].inputs) {
       const NodeId base = base_of(graph, input);
       if (base != old && !comes_from(graph, fused, base, old)) continue;
-      if (!is_alias(graph, input) || (core != Core::elementwise && core != Core::reduce)) return false;
+      if (!is_alias(graph, input) || (core != Core::elementwise && core != Core::reduce))
+        return false;
       // Ids are looked at by whoever shares the work, also after their place was written.
       if (ir::checks_ids(graph[node])) return false;
       // Stored as it is, it might be stored after it was overwritten.
       if (passes_through(graph, node) && node != id) return false;
       if (group.kind == Group::Kind::matmul) {
-        if (fused.inlined[at(node)] || fused.product[at(node)] != fused.product[at(id)] || core == Core::reduce) return false;
-        if (graph[id].op->core == Core::reduce) return false;  // made while packing, before the product is worked on
-      } else if (!fused.inlined[at(node)]) {
-        const bool reads_line = core != Core::reduce && fused.line[at(node)];
-        if (reads_line != fused.line[at(id)]) return false;
+        if (fused.inlined[usize(node)] || fused.product[usize(node)] != fused.product[usize(id)] ||
+            core == Core::reduce)
+          return false;
+        if (graph[id].op->core == Core::reduce)
+          return false;  // made while packing, before the product is worked on
+      } else if (!fused.inlined[usize(node)]) {
+        const bool reads_line = core != Core::reduce && fused.line[usize(node)];
+        if (reads_line != fused.line[usize(id)]) return false;
       }
     }
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "support/integers.h"
+
 namespace tensorgrad::schedule {
 
 using ir::Core;
@@ -12,40 +14,44 @@ using ir::NodeId;
 // Elementwise work on positions and numbers alone (masks, mostly) reads no memory: it is cheaper
 // to do again wherever it is wanted.
 void Fuser::find_numbers(const std::vector<bool>& live) {
-  std::vector<bool> in_memory(at(graph_.size()), false);
+  std::vector<bool> in_memory(usize(graph_.size()), false);
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_[id];
-    for (std::size_t i = 0; live[at(id)] && computes(node) && i < node.inputs.size(); ++i) {
+    for (std::size_t i = 0; live[usize(id)] && computes(node) && i < node.inputs.size(); ++i) {
       const Operand seen = operand_of(graph_, node.inputs[i]);
       bool padded = false;  // the fill is for the value, not for what it is made of
       for (const ir::Layer& layer : seen.map.layers()) padded = padded || !layer.guards.empty();
-      if (padded || reads_memory(node.op->core, i)) in_memory[at(seen.base)] = true;
+      if (padded || reads_memory(node.op->core, i)) in_memory[usize(seen.base)] = true;
     }
   }
-  std::vector<int> work(at(graph_.size()), 0);
+  std::vector<int> work(usize(graph_.size()), 0);
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_[id];
-    if (!live[at(id)] || node.op->core != Core::elementwise || held_[at(id)] || in_memory[at(id)] || is_costly(graph_, id)) continue;
+    if (!live[usize(id)] || node.op->core != Core::elementwise || held_[usize(id)] ||
+        in_memory[usize(id)] || is_costly(graph_, id))
+      continue;
     int total = 1;
     bool numbers = true;
     for (const NodeId input : node.inputs) {
       const NodeId base = base_of(graph_, input);
       const Core core = graph_[base].op->core;
-      numbers = numbers && (core == Core::constant || core == Core::iota || out_.inlined[at(base)]);
-      total += work[at(base)];
+      numbers =
+          numbers && (core == Core::constant || core == Core::iota || out_.inlined[usize(base)]);
+      total += work[usize(base)];
     }
     if (!numbers || total > 8) continue;
-    work[at(id)] = total;
-    out_.inlined[at(id)] = true;
+    work[usize(id)] = total;
+    out_.inlined[usize(id)] = true;
   }
 }
 
-// Elementwise work on what is kept anyway would be one more tensor in memory: on a product, when only rows and columns
-// read it, and on rows, when one other group of rows does. It leaves the group.
+// Elementwise work on what is kept anyway would be one more tensor in memory: on a product, when
+// only rows and columns read it, and on rows, when one other group of rows does. It leaves the
+// group.
 void Fuser::evict_kept_twice() {
-  std::vector<std::vector<NodeId>> users(at(graph_.size()));
+  std::vector<std::vector<NodeId>> users(usize(graph_.size()));
   for (NodeId id = 0; id < graph_.size(); ++id)
-    for (const Operand& operand : operands_[at(id)]) users[at(operand.base)].push_back(id);
+    for (const Operand& operand : operands_[usize(id)]) users[usize(operand.base)].push_back(id);
   const int n = static_cast<int>(out_.groups.size());
   for (int g = 0; g < n; ++g) {
     const bool rows = group(g).kind == Group::Kind::rows;
@@ -53,23 +59,30 @@ void Fuser::evict_kept_twice() {
     const std::vector<NodeId> nodes = group(g).nodes;
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       const NodeId id = *it;
-      if (graph_[id].op->core != Core::elementwise || held_[at(id)] || users[at(id)].empty()) continue;
-      if (rows && (out_.line[at(id)] || users[at(id)].size() > 1 || group(g).nodes.size() < 2)) continue;
-      const bool read_by_rows = std::all_of(users[at(id)].begin(), users[at(id)].end(), [&](NodeId user) {
-        const Core core = graph_[user].op->core;
-        return out_.group[at(user)] != g && group(out_.group[at(user)]).kind != Group::Kind::matmul &&
-               (core == Core::elementwise || core == Core::reduce);
-      });
-      const bool kept_anyway = std::all_of(operands_[at(id)].begin(), operands_[at(id)].end(), [&](const Operand& o) {
-        if (out_.group[at(o.base)] != g) return !rows;  // rows would read one tensor more
-        if (held_[at(o.base)]) return true;
-        return std::any_of(users[at(o.base)].begin(), users[at(o.base)].end(),
-                           [&](NodeId user) { return user != id && out_.group[at(user)] != g; });
-      });
+      if (graph_[id].op->core != Core::elementwise || held_[usize(id)] || users[usize(id)].empty())
+        continue;
+      if (rows &&
+          (out_.line[usize(id)] || users[usize(id)].size() > 1 || group(g).nodes.size() < 2))
+        continue;
+      const bool read_by_rows =
+          std::all_of(users[usize(id)].begin(), users[usize(id)].end(), [&](NodeId user) {
+            const Core core = graph_[user].op->core;
+            return out_.group[usize(user)] != g &&
+                   group(out_.group[usize(user)]).kind != Group::Kind::matmul &&
+                   (core == Core::elementwise || core == Core::reduce);
+          });
+      const bool kept_anyway = std::all_of(
+          operands_[usize(id)].begin(), operands_[usize(id)].end(), [&](const Operand& o) {
+            if (out_.group[usize(o.base)] != g) return !rows;  // rows would read one tensor more
+            if (held_[usize(o.base)]) return true;
+            return std::any_of(
+                users[usize(o.base)].begin(), users[usize(o.base)].end(),
+                [&](NodeId user) { return user != id && out_.group[usize(user)] != g; });
+          });
       if (!read_by_rows || !kept_anyway) continue;
       auto& left = group(g).nodes;
       left.erase(std::find(left.begin(), left.end(), id));
-      out_.product[at(id)] = -1;
+      out_.product[usize(id)] = -1;
       start(id);
     }
   }
@@ -81,9 +94,9 @@ void Fuser::find_needs() {
   needs_ = {};
   for (std::size_t g = 0; g < out_.groups.size(); ++g) needs_.add();
   for (NodeId id = 0; id < graph_.size(); ++id)
-    for (const Operand& operand : operands_[at(id)])
+    for (const Operand& operand : operands_[usize(id)])
       each_source(operand, [&](int source) {
-        if (source >= 0) needs_.link(out_.group[at(id)], source);
+        if (source >= 0) needs_.link(out_.group[usize(id)], source);
       });
 }
 
@@ -95,23 +108,23 @@ void Fuser::inline_producers() {
     NodeId sink = -1;
     bool fits = true;
     for (const NodeId id : from.nodes) {
-      if (graph_[id].op->core != Core::elementwise || held_[at(id)]) fits = false;
+      if (graph_[id].op->core != Core::elementwise || held_[usize(id)]) fits = false;
       int inside = 0;
       for (const NodeId other : from.nodes)
-        for (const Operand& operand : operands_[at(other)]) inside += operand.base == id;
-      if (inside == uses_[at(id)]) continue;
-      if (sink >= 0 || uses_[at(id)] - inside != 1) fits = false;
+        for (const Operand& operand : operands_[usize(other)]) inside += operand.base == id;
+      if (inside == uses_[usize(id)]) continue;
+      if (sink >= 0 || uses_[usize(id)] - inside != 1) fits = false;
       sink = id;
     }
     if (!fits || sink < 0) continue;
     const auto [reader, index] = reader_of(sink, g);
     if (reader < 0 || !takes_program(reader, index, from)) continue;
-    const int to = out_.group[at(reader)];
+    const int to = out_.group[usize(reader)];
     if (group(to).nodes.size() + from.nodes.size() > kMostNodes) continue;
     needs_.merge(to, g);
     for (const NodeId id : from.nodes) {
-      out_.inlined[at(id)] = true;
-      out_.group[at(id)] = to;
+      out_.inlined[usize(id)] = true;
+      out_.group[usize(id)] = to;
     }
     Group& into = group(to);
     into.nodes.insert(into.nodes.begin(), from.nodes.begin(), from.nodes.end());
@@ -122,37 +135,46 @@ void Fuser::inline_producers() {
 
 std::pair<NodeId, std::size_t> Fuser::reader_of(NodeId id, int own) const {
   for (NodeId other = id + 1; other < graph_.size(); ++other) {
-    if (out_.group[at(other)] == own) continue;
-    for (std::size_t i = 0; i < operands_[at(other)].size(); ++i)
-      if (operands_[at(other)][i].base == id) return {other, i};
+    if (out_.group[usize(other)] == own) continue;
+    for (std::size_t i = 0; i < operands_[usize(other)].size(); ++i)
+      if (operands_[usize(other)][i].base == id) return {other, i};
   }
   return {-1, 0};
 }
 
 bool Fuser::takes_program(NodeId reader, std::size_t index, const Group& from) {
-  const Operand& operand = operands_[at(reader)][index];
+  const Operand& operand = operands_[usize(reader)][index];
   for (const ir::Layer& layer : operand.map.layers())
     if (!layer.guards.empty()) return false;  // a pad fills with its own value
-  if (operand.map.shape().count() != count(operand.base)) return false;  // computed once, not repeated
-  const bool cheap = from.nodes.size() <= 4 && std::none_of(from.nodes.begin(), from.nodes.end(), [&](NodeId id) {
-                       return is_costly(graph_, id);
-                     });
-  if (out_.inlined[at(reader)] && group(out_.group[at(reader)]).kind == Group::Kind::matmul && !cheap) return false;
+  if (operand.map.shape().count() != count(operand.base))
+    return false;  // computed once, not repeated
+  const bool cheap =
+      from.nodes.size() <= 4 && std::none_of(from.nodes.begin(), from.nodes.end(),
+                                             [&](NodeId id) { return is_costly(graph_, id); });
+  if (out_.inlined[usize(reader)] && group(out_.group[usize(reader)]).kind == Group::Kind::matmul &&
+      !cheap)
+    return false;
   switch (graph_[reader].op->core) {
     case Core::elementwise:
     case Core::concat:
     case Core::reduce:
     case Core::arg_reduce:
-    case Core::scan: return true;
+    case Core::scan:
+      return true;
     case Core::gather:
-    case Core::take: return index == 1;
+    case Core::take:
+      return index == 1;
     case Core::matmul: {
-      // Packing computes it again for every tile of the other operand.
+      // Packing computes it again for every tile of the other operand. A matrix times a vector adds
+      // in an order that depends on how the matrix lies in memory: it always lies there, whether a
+      // capture keeps it or not.
       const Shape& shape = graph_[reader].type.shape;
       const std::int64_t again = index == 0 ? shape[-1] : shape[-2];
+      if (again == 1) return false;
       return again <= 128 || cheap;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 }  // namespace tensorgrad::schedule

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "support/integers.h"
+
 namespace tensorgrad::schedule {
 
 using ir::Core;
@@ -10,18 +12,22 @@ using ir::NodeId;
 
 void Fuser::place(NodeId id) {
   // Products first, then reductions, then the latest.
-  const auto rank = [&](int g) { return group(g).kind == Group::Kind::matmul ? 2 : group(g).reduces ? 1 : 0; };
+  const auto rank = [&](int g) {
+    return group(g).kind == Group::Kind::matmul ? 2 : group(g).reduces ? 1 : 0;
+  };
   int best = -1;
   if (on("fuse")) {
-    for (const Operand& operand : operands_[at(id)]) {
-      const int g = out_.group[at(operand.base)];
+    for (const Operand& operand : operands_[usize(id)]) {
+      const int g = out_.group[usize(operand.base)];
       if (g < 0 || g == best || !may_join(id, g)) continue;
       if (best < 0 || rank(g) > rank(best) || (rank(g) == rank(best) && g > best)) best = g;
     }
   }
-  if (best < 0) best = start(id);
-  else join(id, best);
-  for (const Operand& operand : operands_[at(id)])
+  if (best < 0)
+    best = start(id);
+  else
+    join(id, best);
+  for (const Operand& operand : operands_[usize(id)])
     each_source(operand, [&](int g) {
       if (g >= 0) needs_.link(best, g);
     });
@@ -35,24 +41,27 @@ int Fuser::start(NodeId id) {
     case Core::elementwise:
     case Core::gather:
     case Core::take:
-    case Core::concat: made.kind = Group::Kind::rows; break;
+    case Core::concat:
+      made.kind = Group::Kind::rows;
+      break;
     case Core::matmul:
       made.kind = Group::Kind::matmul;
-      out_.product[at(id)] = id;
+      out_.product[usize(id)] = id;
       break;
     case Core::reduce: {
       const ReduceShape shape = reduce_shape(graph_, id);
       made.kind = shape.along_rows ? Group::Kind::rows : Group::Kind::columns;
       made.lines = shape.lines, made.length = shape.length;
       made.reduces = true;
-      out_.line[at(id)] = true;
+      out_.line[usize(id)] = true;
       break;
     }
-    default: break;
+    default:
+      break;
   }
   out_.groups.push_back(std::move(made));
-  out_.group[at(id)] = needs_.add();
-  return out_.group[at(id)];
+  out_.group[usize(id)] = needs_.add();
+  return out_.group[usize(id)];
 }
 
 void Fuser::join(NodeId id, int g) {
@@ -61,24 +70,27 @@ void Fuser::join(NodeId id, int g) {
     const ReduceShape shape = reduce_shape(graph_, id);
     to.lines = shape.lines, to.length = shape.length;
     to.reduces = true;
-    out_.line[at(id)] = true;
+    out_.line[usize(id)] = true;
   } else if (to.kind == Group::Kind::matmul) {
-    for (const Operand& operand : operands_[at(id)])
-      if (out_.group[at(operand.base)] == g) out_.product[at(id)] = out_.product[at(operand.base)];
+    for (const Operand& operand : operands_[usize(id)])
+      if (out_.group[usize(operand.base)] == g)
+        out_.product[usize(id)] = out_.product[usize(operand.base)];
   } else if (to.reduces) {
-    out_.line[at(id)] = to.kind == Group::Kind::columns || count(id) == to.lines;
+    out_.line[usize(id)] = to.kind == Group::Kind::columns || count(id) == to.lines;
   }
   to.nodes.push_back(id);
-  out_.group[at(id)] = g;
+  out_.group[usize(id)] = g;
 }
 
 bool Fuser::may_join(NodeId id, int g) {
   const Group& to = group(g);
-  if (to.kind == Group::Kind::single || to.nodes.size() >= kMostNodes || count(id) == 0) return false;
+  if (to.kind == Group::Kind::single || to.nodes.size() >= kMostNodes || count(id) == 0)
+    return false;
   const Core core = graph_[id].op->core;
   bool fits = false;
   // A comparison is cheaper to make where it is read than to keep.
-  if (core == Core::elementwise && graph_[id].type.dtype == DType::boolean && count(id) > 1) return false;
+  if (core == Core::elementwise && graph_[id].type.dtype == DType::boolean && count(id) > 1)
+    return false;
   if (core == Core::elementwise) {
     fits = to.kind == Group::Kind::matmul ? joins_product(id, g) : joins_lines(id, g);
   } else if (core == Core::reduce && to.kind == Group::Kind::rows) {
@@ -87,21 +99,21 @@ bool Fuser::may_join(NodeId id, int g) {
   if (!fits) return false;
   // Nothing else it reads may need that group.
   bool free = true;
-  for (const Operand& operand : operands_[at(id)])
+  for (const Operand& operand : operands_[usize(id)])
     each_source(operand, [&](int other) {
       if (other >= 0 && other != g && needs_.needs(other, g)) free = false;
     });
-  for (const Operand& operand : operands_[at(id)]) free = free && !reads_joined_part(operand, g);
+  for (const Operand& operand : operands_[usize(id)]) free = free && !reads_joined_part(operand, g);
   return free;
 }
 
 bool Fuser::joins_product(NodeId id, int g) {
   NodeId product = -1;
-  for (const Operand& operand : operands_[at(id)]) {
-    if (out_.group[at(operand.base)] != g) continue;
+  for (const Operand& operand : operands_[usize(id)]) {
+    if (out_.group[usize(operand.base)] != g) continue;
     if (!alias(operand, count(id))) return false;
-    if (product >= 0 && product != out_.product[at(operand.base)]) return false;
-    product = out_.product[at(operand.base)];
+    if (product >= 0 && product != out_.product[usize(operand.base)]) return false;
+    product = out_.product[usize(operand.base)];
   }
   return product >= 0;
 }
@@ -114,9 +126,9 @@ bool Fuser::joins_lines(NodeId id, int g) {
   if (!as_line && !as_element) return false;
   // Long rows are walked once: nothing of their size may come after the reduction.
   if (!as_line && to.reduces && to.length > kLongestRow) return false;
-  for (const Operand& operand : operands_[at(id)]) {
-    if (out_.group[at(operand.base)] != g) continue;
-    const bool from_line = out_.line[at(operand.base)];
+  for (const Operand& operand : operands_[usize(id)]) {
+    if (out_.group[usize(operand.base)] != g) continue;
+    const bool from_line = out_.line[usize(operand.base)];
     if (as_line && !from_line) return false;
     if (!as_line && from_line) {
       if (!spreads_lines(operand.map, to.lines, to.length)) return false;
@@ -130,10 +142,10 @@ bool Fuser::joins_lines(NodeId id, int g) {
 bool Fuser::reduction_joins(NodeId id, int g) {
   const Group& to = group(g);
   const ReduceShape shape = reduce_shape(graph_, id);
-  const Operand& operand = operands_[at(id)][0];
+  const Operand& operand = operands_[usize(id)][0];
   if (!shape.along_rows || shape.length < 2 || shape.length > kLongestRow) return false;
   if (to.reduces && (to.lines != shape.lines || to.length != shape.length)) return false;
-  return shape.lines * shape.length == to.lines * to.length && !out_.line[at(operand.base)] &&
+  return shape.lines * shape.length == to.lines * to.length && !out_.line[usize(operand.base)] &&
          alias(operand, to.lines * to.length);
 }
 }  // namespace tensorgrad::schedule

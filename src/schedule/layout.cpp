@@ -13,7 +13,8 @@ const Layout::Entry* Layout::find(std::string_view name) const {
 std::int64_t Layout::place(const std::string& name, const ir::Type& type) {
   if (const Entry* entry = find(name)) {
     if (!(entry->type == type))
-      internal_error("{} is {} in one place and {} in another", name, entry->type.text(), type.text());
+      internal_error("{} is {} in one place and {} in another", name, entry->type.text(),
+                     type.text());
     return entry->offset;
   }
   entries_.push_back({name, type, elements_});

@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "support/integers.h"
 
 namespace tensorgrad::schedule {
 
 inline constexpr std::int64_t kAlignment = 64;
 
-inline std::int64_t aligned(std::int64_t elements) {
-  return (elements + kAlignment - 1) / kAlignment * kAlignment;
-}
+inline std::int64_t aligned(std::int64_t elements) { return round_up(elements, kAlignment); }
 
 class Layout {
  public:

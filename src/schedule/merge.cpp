@@ -1,9 +1,11 @@
-// Fusing, third part: whole groups of rows become one, where values pass element by element or from a
-// line to its row.
+// Fusing, third part: whole groups of rows become one, where values pass element by element or from
+// a line to its row.
 #include "schedule/fuser.h"
 
 #include <algorithm>
 #include <tuple>
+
+#include "support/integers.h"
 
 namespace tensorgrad::schedule {
 
@@ -16,7 +18,8 @@ bool Fuser::merged_shape(const Group& a, const Group& b, Merged& out) const {
   out.lines = shaped.lines, out.length = shaped.length, out.reduces = a.reduces || b.reduces;
   if (!out.reduces) return count_a == count_b;
   if (out.length < 2 && (!a.reduces || !b.reduces)) return false;
-  if (a.reduces && b.reduces) return a.lines == b.lines && a.length == b.length && out.length <= kLongestRow;
+  if (a.reduces && b.reduces)
+    return a.lines == b.lines && a.length == b.length && out.length <= kLongestRow;
   const std::int64_t flat = a.reduces ? count_b : count_a;
   const bool as_lines = flat == out.lines;
   if (!as_lines && (flat != out.lines * out.length || out.length > kLongestRow)) return false;
@@ -35,20 +38,22 @@ bool Fuser::plain_rows(const Group& g) const {
 bool Fuser::edges_fit(int a, int b, const Merged& m) const {
   for (const auto& [from, to, from_lines, to_lines] :
        {std::tuple(a, b, m.a_lines, m.b_lines), std::tuple(b, a, m.b_lines, m.a_lines)}) {
-    for (const NodeId id : out_.groups[at(to)].nodes) {
-      for (const Operand& operand : operands_[at(id)]) {
+    for (const NodeId id : out_.groups[usize(to)].nodes) {
+      for (const Operand& operand : operands_[usize(id)]) {
         if (reads_joined_part(operand, from)) return false;
-        if (out_.group[at(operand.base)] != from || out_.inlined[at(operand.base)]) continue;
+        if (out_.group[usize(operand.base)] != from || out_.inlined[usize(operand.base)]) continue;
         const NodeId reader = final_reader(id);
         if (reader < 0) return false;
         const bool reduces = graph_[reader].op->core == Core::reduce;
-        const bool line_from = out_.line[at(operand.base)] || from_lines;
-        const bool line_to = !(reduces && reader != id) && (out_.line[at(reader)] || to_lines);
+        const bool line_from = out_.line[usize(operand.base)] || from_lines;
+        const bool line_to = !(reduces && reader != id) && (out_.line[usize(reader)] || to_lines);
         if (line_from == line_to || (reduces && reader == id && !line_from)) {
           if (!alias(operand, line_from ? m.lines : m.lines * m.length)) return false;
-        } else if (!line_from || (reduces && reader == id) || !spreads_lines(operand.map, m.lines, m.length)) {
+        } else if (!line_from || (reduces && reader == id) ||
+                   !spreads_lines(operand.map, m.lines, m.length)) {
           return false;
-        } else if (m.length > kLongestRow) {  // walked once: values per line come after its elements
+        } else if (m.length >
+                   kLongestRow) {  // walked once: values per line come after its elements
           return false;
         }
       }
@@ -59,26 +64,27 @@ bool Fuser::edges_fit(int a, int b, const Merged& m) const {
 
 // The member that an inlined node is computed for, if it is seen there as it is; -1 otherwise.
 NodeId Fuser::final_reader(NodeId id) const {
-  while (out_.inlined[at(id)]) {
+  while (out_.inlined[usize(id)]) {
     const auto [reader, index] = reader_of(id, -1);
-    if (reader < 0 || !alias(operands_[at(reader)][index], count(id))) return -1;
+    if (reader < 0 || !alias(operands_[usize(reader)][index], count(id))) return -1;
     id = reader;
   }
   return id;
 }
 
 bool Fuser::reads(int b, int a) const {
-  for (const NodeId id : out_.groups[at(b)].nodes)
-    for (const Operand& operand : operands_[at(id)])
-      if (out_.group[at(operand.base)] == a) return true;
+  for (const NodeId id : out_.groups[usize(b)].nodes)
+    for (const Operand& operand : operands_[usize(id)])
+      if (out_.group[usize(operand.base)] == a) return true;
   return false;
 }
 
 // No third group stands between the two.
 bool Fuser::adjacent(int a, int b) const {
   for (int x = 0; x < static_cast<int>(out_.groups.size()); ++x) {
-    if (x == a || x == b || out_.groups[at(x)].nodes.empty()) continue;
-    if ((needs_.needs(b, x) && needs_.needs(x, a)) || (needs_.needs(a, x) && needs_.needs(x, b))) return false;
+    if (x == a || x == b || out_.groups[usize(x)].nodes.empty()) continue;
+    if ((needs_.needs(b, x) && needs_.needs(x, a)) || (needs_.needs(a, x) && needs_.needs(x, b)))
+      return false;
   }
   return true;
 }
@@ -90,15 +96,20 @@ void Fuser::merge_rows() {
     for (int a = 0; a < n; ++a) {
       if (!plain_rows(group(a))) continue;
       for (int b = a + 1; b < n; ++b) {
-        if (!plain_rows(group(b)) || group(a).nodes.size() + group(b).nodes.size() > kMostNodes) continue;
+        if (!plain_rows(group(b)) || group(a).nodes.size() + group(b).nodes.size() > kMostNodes)
+          continue;
         Merged m;
         if (!merged_shape(group(a), group(b), m)) continue;
-        const bool single = m.lines == 1 && (m.length == 1 || ((group(a).reduces || m.a_lines) && (group(b).reduces || m.b_lines)));
+        const bool single =
+            m.lines == 1 &&
+            (m.length == 1 || ((group(a).reduces || m.a_lines) && (group(b).reduces || m.b_lines)));
         const bool side_by_side = single && !(group(a).reduces && group(b).reduces);
         if (!reads(b, a) && !reads(a, b) && !side_by_side) continue;
         if (!edges_fit(a, b, m) || !adjacent(a, b)) continue;
-        for (const NodeId id : group(a).nodes) out_.line[at(id)] = out_.line[at(id)] || m.a_lines;
-        for (const NodeId id : group(b).nodes) out_.line[at(id)] = out_.line[at(id)] || m.b_lines;
+        for (const NodeId id : group(a).nodes)
+          out_.line[usize(id)] = out_.line[usize(id)] || m.a_lines;
+        for (const NodeId id : group(b).nodes)
+          out_.line[usize(id)] = out_.line[usize(id)] || m.b_lines;
         absorb(a, b);
         group(a).lines = m.lines, group(a).length = m.length, group(a).reduces = m.reduces;
         again = true;

@@ -6,7 +6,6 @@ namespace tensorgrad::schedule {
 
 using ir::Core;
 using ir::Graph;
-using ir::IndexMap;
 using ir::Node;
 using ir::NodeId;
 
@@ -28,50 +27,37 @@ struct Alone {
 
 }  // namespace
 
-Operand operand_of(const Graph& graph, NodeId id) {
-  std::vector<NodeId> views;
-  while (graph[id].op->core == Core::view) {
-    views.push_back(id);
-    id = graph[id].inputs[0];
-  }
-  Operand out{id, IndexMap::contiguous(graph[id].type.shape)};
-  for (auto view = views.rbegin(); view != views.rend(); ++view)
-    out.map = graph[*view].op->view(out.map, graph[*view].attrs);
-  return out;
-}
-
-NodeId base_of(const Graph& graph, NodeId id) {
-  while (graph[id].op->core == Core::view) id = graph[id].inputs[0];
-  return id;
-}
-
-bool is_alias(const Graph& graph, NodeId id) {
-  const Operand operand = operand_of(graph, id);
-  return operand.map.is_contiguous() && operand.map.shape().count() == graph[operand.base].type.shape.count();
-}
+bool is_alias(const Graph& graph, NodeId id) { return operand_of(graph, id).is_alias(graph); }
 
 bool computes(const Node& node) {
   switch (node.op->core) {
-    case Core::leaf:
+    case Core::input:
+    case Core::parameter:
+    case Core::state:
     case Core::constant:
     case Core::iota:
-    case Core::view: return false;
-    default: return true;
+    case Core::view:
+      return false;
+    default:
+      return true;
   }
 }
 
 bool reads_memory(Core core, std::size_t index) {
   switch (core) {
     case Core::gather:
-    case Core::take: return index == 0;
+    case Core::take:
+      return index == 0;
     case Core::segment_sum:
     case Core::scatter_add:
     case Core::fold:
     case Core::attention:
     case Core::attention_gradient:
     case Core::selective_scan:
-    case Core::selective_scan_gradient: return true;
-    default: return false;
+    case Core::selective_scan_gradient:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -91,7 +77,8 @@ bool is_costly(const Graph& graph, NodeId id) {
 bool passes_through(const Graph& graph, NodeId id) {
   if (graph[id].op->core != Core::elementwise) return false;
   const Alone alone(graph, id);
-  return std::find(alone.operands.begin(), alone.operands.end(), alone.value) != alone.operands.end();
+  return std::find(alone.operands.begin(), alone.operands.end(), alone.value) !=
+         alone.operands.end();
 }
 
 ReduceShape reduce_shape(const Graph& graph, NodeId id) {
@@ -105,8 +92,10 @@ ReduceShape reduce_shape(const Graph& graph, NodeId id) {
     (reduced ? out.length : out.lines) *= shape[d];
     if (!reduced) kept.push_back(d);
     if (shape[d] == 1) continue;
-    if (reduced) seen_reduced = true;
-    else if (seen_reduced) out.along_rows = false;
+    if (reduced)
+      seen_reduced = true;
+    else if (seen_reduced)
+      out.along_rows = false;
   }
   out.order = out.along_rows ? kept : axes;
   const std::vector<int>& rest = out.along_rows ? axes : kept;

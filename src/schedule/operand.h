@@ -5,20 +5,15 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "ir/index_map.h"
+#include "ir/operand.h"
 #include "ir/primitive.h"
 
 namespace tensorgrad::schedule {
 
-// An operand seen through its views: the node that holds the numbers, and the map from there.
-struct Operand {
-  ir::NodeId base = -1;
-  ir::IndexMap map = ir::IndexMap::contiguous({});
-};
-Operand operand_of(const ir::Graph& graph, ir::NodeId id);
+using ir::base_of;
+using ir::Operand;
+using ir::operand_of;
 
-// The first node below that is not a view.
-ir::NodeId base_of(const ir::Graph& graph, ir::NodeId id);
 // Whether the view is its base's memory as it stands, only with another shape.
 bool is_alias(const ir::Graph& graph, ir::NodeId id);
 // Whether a node makes numbers: neither leaf, constant, iota nor view.

@@ -13,6 +13,7 @@
 #include "schedule/arena.h"
 #include "schedule/fuse.h"
 #include "schedule/layout.h"
+#include "support/integers.h"
 
 namespace tensorgrad::schedule {
 
@@ -20,14 +21,15 @@ namespace tensorgrad::schedule {
 struct Stored {
   ir::NodeId node = -1;
   ir::Place place;
-  int last_use = 0;        // the last step that reads it; the number of steps if it outlives the run
-  ir::NodeId over = -1;    // the operand that it is written over, if any
+  int last_use = 0;      // the last step that reads it; the number of steps if it outlives the run
+  ir::NodeId over = -1;  // the operand that it is written over, if any
 };
 
 struct Step {
   Group group;
   std::vector<Stored> stored;
-  int stage = 0;           // steps of one stage do not need each other and share no memory that one of them writes
+  int stage =
+      0;  // steps of one stage do not need each other and share no memory that one of them writes
   ir::NodeId copied = -1;  // instead of a group: this node's memory is copied to the place
   // What it cannot do without: arithmetic, and each element of memory read or written once.
   std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;
@@ -37,16 +39,16 @@ struct Step {
 
 struct Plan {
   ir::Graph graph;
-  Fused fused;                                   // its groups are those of the steps
+  Fused fused;  // its groups are those of the steps
   std::vector<Step> steps;
-  std::vector<std::optional<ir::Place>> places;  // of each node that lies in memory
-  std::vector<ir::Place> results;                // of each result of the graph
-  Layout outputs;                                // results of kind output and capture
+  std::vector<std::optional<ir::Place>> places;      // of each node that lies in memory
+  std::vector<ir::Place> results;                    // of each result of the graph
+  Layout outputs;                                    // results of kind output and capture
   std::array<std::int64_t, ir::kSpaces> elements{};  // of each space, as far as this plan knows
-  std::int64_t most_alive = 0;                   // elements of the arena that live at once,
-  int peak_stage = 0;                            // first in this stage
+  std::int64_t most_alive = 0;                       // elements of the arena that live at once,
+  int peak_stage = 0;                                // first in this stage
 
-  std::int64_t bytes(ir::Space space) const { return 4 * elements[static_cast<std::size_t>(space)]; }
+  std::int64_t bytes(ir::Space space) const { return 4 * elements[usize(space)]; }
   std::int64_t arena_bytes() const;  // of all arenas
   std::string text() const;
 };
@@ -59,9 +61,9 @@ struct Layouts {
   Layout& inputs;
 };
 
-// `without`: names of switches() to leave out. `piece`: elements that the device can have in one piece of memory; where
-// temporaries need more, they are spread over several arenas.
-Plan plan(const ir::Graph& graph, const Layouts& layouts, const std::vector<std::string>& without = {},
-          std::int64_t piece = kOnePiece);
+// `without`: names of switches() to leave out. `piece`: elements that the device can have in one
+// piece of memory; where temporaries need more, they are spread over several arenas.
+Plan plan(const ir::Graph& graph, const Layouts& layouts,
+          const std::vector<std::string>& without = {}, std::int64_t piece = kOnePiece);
 
 }  // namespace tensorgrad::schedule

@@ -7,25 +7,30 @@
 
 namespace tensorgrad {
 
-Array::Array(const Shape& shape, std::vector<float> values) : shape_(shape), floats_(std::move(values)) {
+Array::Array(const Shape& shape, std::vector<float> values)
+    : shape_(shape), floats_(std::move(values)) {
   if (static_cast<std::int64_t>(floats_.size()) != shape.count())
-    user_error("Array: the shape {} has {} elements, {} were given", shape.text(), shape.count(), floats_.size());
+    user_error("Array: the shape {} has {} elements, {} were given", shape.text(), shape.count(),
+               floats_.size());
 }
 
 Array::Array(const Shape& shape, std::vector<std::int32_t> values, DType dtype)
     : dtype_(dtype), shape_(shape), floats_(), ints_(std::move(values)) {
   if (dtype == DType::f32) user_error("Array: integers do not make an f32 array");
   if (static_cast<std::int64_t>(ints_.size()) != shape.count())
-    user_error("Array: the shape {} has {} elements, {} were given", shape.text(), shape.count(), ints_.size());
+    user_error("Array: the shape {} has {} elements, {} were given", shape.text(), shape.count(),
+               ints_.size());
 }
 
 std::span<const float> Array::floats() const& {
-  if (dtype_ != DType::f32) user_error("Array: floats() of an array of {}\n  hint: ints()", name(dtype_));
+  if (dtype_ != DType::f32)
+    user_error("Array: floats() of an array of {}\n  hint: ints()", name(dtype_));
   return floats_;
 }
 
 std::span<float> Array::floats() & {
-  if (dtype_ != DType::f32) user_error("Array: floats() of an array of {}\n  hint: ints()", name(dtype_));
+  if (dtype_ != DType::f32)
+    user_error("Array: floats() of an array of {}\n  hint: ints()", name(dtype_));
   return floats_;
 }
 
@@ -45,7 +50,8 @@ std::span<const std::int32_t> Array::ints() const& {
 }
 
 double Array::item() const {
-  if (count() != 1) user_error("Array: item() of an array of {} elements: {}", count(), shape_.text());
+  if (count() != 1)
+    user_error("Array: item() of an array of {} elements: {}", count(), shape_.text());
   return dtype_ == DType::f32 ? static_cast<double>(floats_[0]) : static_cast<double>(ints_[0]);
 }
 

@@ -1,4 +1,4 @@
-// The bits of a double and back. A stand-in for std::bit_cast, which em++ 3.1.6 lacks.
+// Converts a double to its bits and back. Replaces std::bit_cast, which em++ 3.1.6 lacks.
 #pragma once
 
 #include <cstdint>

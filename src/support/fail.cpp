@@ -23,8 +23,16 @@ std::string user_message(std::string_view op, std::string_view rule, std::string
   return text + where;
 }
 
+thread_local CallFails call_fails = nullptr;
+
+void fail_in_call(std::string_view what, const std::string& rule, Site site) {
+  if (call_fails) call_fails(rule);
+  throw UserError(user_message(what, rule, "", "", site.file, site.line));
+}
+
 void internal_error_text(const std::string& what) {
-  throw InternalError("internal error: " + what + "\n  this is a bug in tensorgrad; please report it with the program");
+  throw InternalError("internal error: " + what +
+                      "\n  this is a bug in tensorgrad; please report it with the program");
 }
 
 }  // namespace tensorgrad

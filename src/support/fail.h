@@ -1,5 +1,5 @@
-// Raising the three kinds of errors with formatted text. Op functions raise a Rule, which the
-// builder completes with the op's name, the module and the user's line.
+// Throws the three kinds of errors with formatted text. Op functions throw a BrokenRule; the op
+// call adds the op's name, the module and the user's line.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 namespace tensorgrad {
 
-// The rule that was broken and the real values, without the op's name; and the likely fix.
+// The broken rule with the real values, without the op's name; and the likely fix.
 struct BrokenRule {
   std::string rule;
   std::string hint;
@@ -23,7 +23,7 @@ template <class... Args>
   throw BrokenRule{fmt::format(format, std::forward<Args>(args)...), std::move(hint)};
 }
 
-// "op: rule\n  hint: ...   in layers.0, at train.cpp:41"; parts that are empty are left out.
+// "op: rule\n  hint: ...   in layers.0, at train.cpp:41"; empty parts are left out.
 std::string user_message(std::string_view op, std::string_view rule, std::string_view hint,
                          std::string_view scope, std::string_view file, int line);
 
@@ -31,6 +31,14 @@ template <class... Args>
 [[noreturn]] void user_error(fmt::format_string<Args...> format, Args&&... args) {
   throw UserError(fmt::format(format, std::forward<Args>(args)...));
 }
+
+// Throws an error with the name and the line of the user's op call that is running. Code below the
+// ops uses it to report errors. Null outside such calls. Ops set it, per thread.
+using CallFails = void (*)(const std::string& rule);
+extern thread_local CallFails call_fails;
+
+// Throws the error of the running op call; outside a call, throws "what: rule" with `site`.
+[[noreturn]] void fail_in_call(std::string_view what, const std::string& rule, Site site);
 
 [[noreturn]] void internal_error_text(const std::string& what);
 

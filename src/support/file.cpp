@@ -1,5 +1,5 @@
-// POSIX. An unfinished file is called .NAME.PROCESS-NUMBER.unfinished; a name is never used twice,
-// so that nobody renames what somebody else is writing.
+// POSIX. An unfinished file is called .NAME.PROCESS-NUMBER.unfinished. A name is never used twice,
+// so no writer can rename the file of another.
 #include "support/file.h"
 
 #include <fcntl.h>
@@ -16,6 +16,7 @@
 
 #include "support/fail.h"
 #include "support/file_lock.h"
+#include "support/integers.h"
 
 namespace tensorgrad {
 
@@ -26,8 +27,18 @@ constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;  // some systems refus
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-[[noreturn]] void cannot_read(const std::filesystem::path& path, int error) {
-  user_error("{}: cannot read: {}", path.string(), reason(error));
+[[noreturn]] void cannot_read(const std::filesystem::path& path, std::string_view why) {
+  throw ReadError(fmt::format("{}: cannot read: {}", path.string(), why));
+}
+
+// Describes a file that is not regular; empty for a regular file.
+std::string_view not_regular(const struct stat& about) {
+  if (S_ISREG(about.st_mode)) return "";
+  if (S_ISFIFO(about.st_mode)) return "a FIFO (named pipe), not a regular file";
+  if (S_ISCHR(about.st_mode)) return "a character device, not a regular file";
+  if (S_ISBLK(about.st_mode)) return "a block device, not a regular file";
+  if (S_ISSOCK(about.st_mode)) return "a socket, not a regular file";
+  return "not a regular file";
 }
 
 class Descriptor {
@@ -42,25 +53,11 @@ class Descriptor {
 
   explicit operator bool() const { return number_ >= 0; }
   int operator*() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_;
 };
-
-// Fills `to` as far as there are bytes; returns how many there were.
-std::size_t read_some(const Descriptor& file, std::span<char> to,
-                      const std::filesystem::path& path) {
-  std::size_t at = 0;
-  while (at < to.size()) {
-    const ssize_t got = ::read(*file, to.data() + at, std::min(to.size() - at, kMostAtOnce));
-    if (got == 0) break;
-    if (got > 0)
-      at += static_cast<std::size_t>(got);
-    else if (errno != EINTR)
-      cannot_read(path, errno);
-  }
-  return at;
-}
 
 // ".NAME.PROCESS-NUMBER.unfinished"
 bool is_unfinished(std::string_view name) {
@@ -80,14 +77,14 @@ bool is_unfinished(std::string_view name) {
   return take_number() && take('-') && take_number() && take('.') && name.size() > 1;
 }
 
-// To the disk; 0 or what went wrong.
+// Syncs a file to disk; returns 0 or errno.
 int sync_file(int descriptor) {
   while (::fsync(descriptor) != 0)
     if (errno != EINTR) return errno;
   return 0;
 }
 
-// Makes a rename last. Not every file system can: what it has not, it does not need.
+// Makes a rename durable. Ignores file systems that cannot sync a folder: they do not need it.
 int sync_folder(const std::filesystem::path& folder) {
   const Descriptor opened(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
   const int error = opened ? sync_file(*opened) : 0;
@@ -96,24 +93,73 @@ int sync_folder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-std::string read_file(const std::filesystem::path& path) {
-  const Descriptor file(path, O_RDONLY);
+void too_large_for_memory(const std::filesystem::path& path) { cannot_read(path, reason(ENOMEM)); }
+
+std::filesystem::file_type file_type_at(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::status_known(status)) cannot_read(path, error.message());
+  return status.type();
+}
+
+InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
+  // Checked before opening, because opening a device can have effects; and again after, because the
+  // path may name another file by then. O_NONBLOCK: opening a FIFO without a writer would block.
   struct stat about {};
-  if (!file || ::fstat(*file, &about) != 0) cannot_read(path, errno);
-  if (S_ISDIR(about.st_mode)) cannot_read(path, EISDIR);
+  const auto check = [&] {
+    if (S_ISDIR(about.st_mode)) cannot_read(path_, reason(EISDIR));
+    if (const auto what = not_regular(about); !what.empty()) cannot_read(path_, what);
+  };
+  if (::stat(path_.c_str(), &about) != 0) cannot_read(path_, reason(errno));
+  check();
+  Descriptor file(path_, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file || ::fstat(*file, &about) != 0) cannot_read(path_, reason(errno));
+  check();
+  size_ = static_cast<std::uint64_t>(about.st_size);
+  descriptor_ = file.release();
+}
+
+InputFile::~InputFile() { ::close(descriptor_); }
+
+std::size_t InputFile::read_some(std::uint64_t at, std::span<char> to) const {
+  std::size_t done = 0;
+  while (done < to.size()) {
+    const ssize_t got =
+        ::pread(descriptor_, to.data() + done, std::min(to.size() - done, kMostAtOnce),
+                static_cast<off_t>(at + done));
+    if (got == 0) break;
+    if (got > 0)
+      done += usize(got);
+    else if (errno != EINTR)
+      cannot_read(path_, reason(errno));
+  }
+  return done;
+}
+
+void InputFile::read(std::uint64_t at, std::span<char> to) const {
+  if (read_some(at, to) != to.size()) cannot_read(path_, "it has become shorter");
+}
+
+std::string read_file(const std::filesystem::path& path, std::uint64_t max_bytes) {
+  const InputFile file(path);
+  if (file.size() > max_bytes)
+    user_error("{}: {} bytes, at most {} are allowed", path.string(), file.size(), max_bytes);
   std::string bytes;
   try {
-    bytes.resize(static_cast<std::size_t>(about.st_size));
-    bytes.resize(read_some(file, bytes, path));
-    // Pipes and the like do not say how long they are.
-    for (char more[4096]; const std::size_t count = read_some(file, more, path);)
+    bytes.resize(file.size());
+    bytes.resize(file.read_some(0, bytes));
+    // System files report a size of 0, and other files may grow.
+    for (char more[4096]; bytes.size() <= max_bytes;) {
+      const std::size_t count = file.read_some(bytes.size(), more);
+      if (count == 0) return bytes;
       bytes.append(more, count);
+    }
   } catch (const std::bad_alloc&) {
-    cannot_read(path, ENOMEM);
+    too_large_for_memory(path);
   } catch (const std::length_error&) {
-    cannot_read(path, ENOMEM);
+    too_large_for_memory(path);
   }
-  return bytes;
+  user_error("{}: more than the {} bytes that are allowed", path.string(), max_bytes);
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
@@ -121,9 +167,9 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   const bool exists = ::stat(path_.c_str(), &about) == 0;
   if (!exists && errno != ENOENT) give_up(errno);
   if (exists && S_ISDIR(about.st_mode)) give_up(EISDIR);
-  // Renaming would take the place of a pipe or a device.
-  if (exists && !S_ISREG(about.st_mode))
-    user_error("{}: cannot write: not a regular file", path_.string());
+  // A rename would replace a pipe or a device.
+  if (exists && !not_regular(about).empty())
+    user_error("{}: cannot write: {}", path_.string(), not_regular(about));
   open();
 }
 
@@ -135,10 +181,11 @@ void AtomicFile::open() {
     unfinished_ = path_.parent_path() / fmt::format(".{}.{}-{}{}", path_.filename().string(),
                                                     ::getpid(), next++, kUnfinished);
     descriptor_ = ::open(unfinished_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    // One may be left from a killed process of the same number.
+    // A killed process with the same id may have left this name.
     if (descriptor_ < 0 && errno == EEXIST) continue;
     if (descriptor_ < 0) give_up(errno);
-    // Who cleans up may have come between: again, but not forever.
+    // remove_unfinished() of another process may have unlinked the file before it was locked.
+    // Retry, at most 10 times.
     struct stat about {};
     const bool own = lock_file(descriptor_) != FileLock::taken &&
                      ::fstat(descriptor_, &about) == 0 && about.st_nlink > 0;
@@ -163,7 +210,7 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
     if (count >= 0)
-      bytes = bytes.subspan(static_cast<std::size_t>(count));
+      bytes = bytes.subspan(usize(count));
     else if (errno != EINTR)
       give_up(errno);
   }

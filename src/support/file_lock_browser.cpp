@@ -1,4 +1,5 @@
-// Files of a page live in its memory: nobody else sees them, and none outlives its writer.
+// The files of a web page live in its memory: no other process sees them, and none outlives its
+// writer.
 #include "support/file_lock.h"
 
 namespace tensorgrad {

@@ -25,7 +25,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return out;
 }
 
-std::string in_mib(std::int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+std::string in_mib(std::int64_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
 
 bool matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = std::string_view::npos, mark = 0;
@@ -51,6 +53,13 @@ bool matches_any(std::span<const std::string> patterns, std::string_view text) {
 
 namespace {
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -72,7 +81,7 @@ std::string nearest_name(std::string_view wanted, const std::vector<std::string>
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, wanted.size() / 3) + 1;
   for (const auto& name : names) {
-    const std::size_t distance = edit_distance(wanted, name);
+    const std::size_t distance = edit_distance(lower(wanted), lower(name));
     if (distance < best_distance) best = name, best_distance = distance;
   }
   return best;
@@ -83,7 +92,8 @@ std::string name_hint(std::string_view wanted, const std::vector<std::string>& n
   if (names.empty()) return "";
   constexpr std::size_t kMost = 8;
   const bool all = names.size() <= kMost;
-  return "one of " + join(all ? names : std::vector(names.begin(), names.begin() + kMost), ", ") + (all ? "" : ", ...");
+  return "one of " + join(all ? names : std::vector(names.begin(), names.begin() + kMost), ", ") +
+         (all ? "" : ", ...");
 }
 
 }  // namespace tensorgrad

@@ -1,5 +1,5 @@
-// Threefry-2x32 with 20 rounds: the counter-based generator behind random ops and initial weights.
-// A number depends on its key and counter alone.
+// Threefry-2x32 with 20 rounds: the counter-based generator for random ops and initial weights. A
+// number depends only on its key and its counter.
 #pragma once
 
 #include <array>
@@ -7,8 +7,8 @@
 
 namespace tensorgrad {
 
-inline std::array<std::uint32_t, 2> threefry(std::uint32_t key0, std::uint32_t key1, std::uint32_t counter0,
-                                             std::uint32_t counter1) {
+inline std::array<std::uint32_t, 2> threefry(std::uint32_t key0, std::uint32_t key1,
+                                             std::uint32_t counter0, std::uint32_t counter1) {
   constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   const std::uint32_t keys[3] = {key0, key1, 0x1BD11BDAu ^ key0 ^ key1};
   std::uint32_t x = counter0 + keys[0], y = counter1 + keys[1];

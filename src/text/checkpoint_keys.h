@@ -1,9 +1,9 @@
-// What a trainer's checkpoint keeps beside the rest, in Checkpoint::more.
+// Keys of a trainer's entries in Checkpoint::more.
 #pragma once
 
 namespace tensorgrad::text {
 
-inline constexpr const char* kData = "data";        // TextData::fingerprint() of what it was trained on
-inline constexpr const char* kOptions = "options";  // how, as far as going on must not change it
+inline constexpr const char* kData = "data";        // TextData::fingerprint() of the training text
+inline constexpr const char* kOptions = "options";  // options that must not change on resuming
 
 }  // namespace tensorgrad::text

@@ -1,50 +1,48 @@
-// Configs of language models: as JSON, and as the configs of the models that they mean.
+// Configs of language models: conversion to and from JSON, and to the configs of the models.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 #include <string>
 #include <type_traits>
 #include <vector>
 
-#include "io/json_error.h"
+#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/text.h"
 #include "tensorgrad/reflect.h"
 #include "text/models.h"
+#include "text/words.h"
 
 namespace tensorgrad {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 
 // ---- JSON
 
-// A config is one flat object; a name that stands there twice would be read as one of the two.
-Json parse_object(std::string_view text) {
-  std::set<std::string> names;
-  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::key && depth == 1 &&
-        !names.insert(parsed.get<std::string>()).second)
-      user_error("model config: '{}' is there twice", parsed.get<std::string>());
-    return true;
-  };
+using Json = nlohmann::json;
+
+// Returns what `get` returns; prefixes its errors with "model config".
+template <class F>
+auto in_config(F get) {
   try {
-    Json json = Json::parse(text, check);
-    if (!json.is_object())
-      user_error("model config: not a JSON object: {}", json.dump().substr(0, 60));
-    return json;
-  } catch (const Json::exception& error) {
-    user_error("model config: not JSON: {}", io::reason(error));
+    return get();
+  } catch (const UserError& error) {
+    user_error("model config: {}", error.what());
   }
 }
 
+// A config is one flat object.
+Json parse_object(std::string_view text) {
+  Json json = in_config([&] { return io::parse_json(text, 1); });
+  if (!json.is_object()) user_error("model config: not a JSON object: {}", io::shown(json));
+  return json;
+}
+
 [[noreturn]] void refuse_value(std::string_view name, const char* needed, const Json& value) {
-  user_error("model config: '{}' is {}: {}", name, needed, value.dump().substr(0, 60));
+  user_error("model config: '{}' is {}: {}", name, needed, io::shown(value));
 }
 
 template <class T>
@@ -57,7 +55,13 @@ void read_field(std::string_view name, T& field, const Json& value) {
     field = value.get<bool>();
   } else if constexpr (std::is_same_v<T, float>) {
     if (!value.is_number()) refuse_value(name, "a number", value);
-    field = static_cast<float>(value.get<double>());
+    const double number = value.get<double>();
+    if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()))
+      refuse_value(name, "out of range", value);
+    field = static_cast<float>(number);
+  } else if constexpr (std::is_enum_v<T>) {
+    if (!value.is_string()) refuse_value(name, "a text", value);
+    field = in_config([&] { return text::from_word<T>(value.get<std::string>()); });
   } else {
     if (!value.is_number_integer()) refuse_value(name, "a whole number", value);
     const bool fits = value.is_number_unsigned()
@@ -93,21 +97,25 @@ std::vector<std::string> words_of(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-// The last of fewer than three does, too.
+// With fewer than three layers, the last one is attention.
 std::string every_third_attends(int layers) {
   std::vector<std::string> words;
-  for (int i = 1; i <= layers; ++i) words.push_back(i % 3 == 0 || (layers < 3 && i == layers) ? "attention" : "mamba");
+  for (int i = 1; i <= layers; ++i)
+    words.push_back(i % 3 == 0 || (layers < 3 && i == layers) ? "attention" : "mamba");
   return join(words, " ");
 }
 
 }  // namespace
 
 std::string TextModelConfig::to_json() const {
-  Json json;
+  nlohmann::ordered_json json;
   for_each_field(*this, [&](std::string_view name, const auto& field) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, float>) {
+    using T = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_enum_v<T>) {
+      json[std::string(name)] = in_config([&] { return text::word_of(field); });
+    } else if constexpr (std::is_same_v<T, float>) {
       json[std::string(name)] =
-          std::stod(fmt::format("{}", field));  // 1e-05, not all the digits of its double
+          std::stod(fmt::format("{}", field));  // writes 1e-05, not all digits of the double
     } else {
       json[std::string(name)] = field;
     }
@@ -129,7 +137,7 @@ TextModelConfig TextModelConfig::from_json(std::string_view text) {
       user_error("model config: unknown name '{}'\n  hint: {}", name, name_hint(name, names));
   text::check(config);
   TextModelConfig small = config;
-  small.layers = std::min(config.layers, 3);  // one of each kind is as good a test as all of them
+  small.layers = std::min(config.layers, 3);  // three layers include each kind
   text::with_model(small, [](const auto&) {});
   return config;
 }
@@ -150,12 +158,13 @@ void check(const TextModelConfig& config) {
       {"heads", config.heads, 1, kWide},         {"groups", config.groups, 0, kWide},
       {"state", config.state, 0, kWide},         {"dt_rank", config.dt_rank, 0, kWide},
       {"conv", config.conv, 1, kWide},           {"expand", config.expand, 1, kMany},
-      {"head_size", config.head_size, 0, kWide}, {"schedule's length", words, 0, kMany}};
+      {"head_size", config.head_size, 0, kWide}, {"schedule's length", words, 0, kMany},
+      {"chunk", config.chunk, 1, kWide},         {"state_groups", config.state_groups, 1, kWide}};
   for (const Size& size : sizes)
     if (size.value < size.least || size.value > size.most)
       user_error("model config: {} is between {} and {}: {}", size.name, size.least, size.most,
                  size.value);
-  // Mamba writes down how its states start.
+  // Mamba stores the initial values of its states.
   constexpr double kMostStates = 1 << 28;
   const std::int64_t layers = words ? words : config.layers, state = mamba2_config(config).state;
   const double states = static_cast<double>(layers) * static_cast<double>(config.expand) *
@@ -163,8 +172,12 @@ void check(const TextModelConfig& config) {
   if (config.kind != "gpt" && states > kMostStates)
     user_error("model config: more than {} states: {} layers of {} x {} x {} (expand, dim, state)",
                kMostStates, layers, config.expand, config.dim, state);
-  if (!(config.eps > 0) || !std::isfinite(config.eps))
-    user_error("model config: eps is a positive number: {}", config.eps);
+  const std::pair<const char*, float> positive[] = {{"eps", config.eps},
+                                                    {"rope_base", config.rope_base},
+                                                    {"embedding_std", config.embedding_std}};
+  for (const auto& [name, value] : positive)
+    if (!(value > 0) || !std::isfinite(value))
+      user_error("model config: {} is a positive number: {}", name, value);
   if (config.biases && config.kind != "gpt")
     user_error("model config: biases are for models of kind gpt: the kind is {}", config.kind);
   if (!config.schedule.empty() && config.kind != "hybrid")
@@ -185,7 +198,11 @@ TransformerConfig gpt_config(const TextModelConfig& config) {
           .activation = activation_of(config),
           .eps = config.eps,
           .groups = config.groups,
-          .biases = config.biases};
+          .rope_base = config.positions == Positions::rotary ? std::optional(config.rope_base)
+                                                             : std::nullopt,
+          .biases = config.biases,
+          .norm = config.norm,
+          .embedding_std = config.embedding_std};
 }
 
 MambaConfig mamba_config(const TextModelConfig& config) {
@@ -196,10 +213,12 @@ MambaConfig mamba_config(const TextModelConfig& config) {
           .conv = config.conv,
           .expand = config.expand,
           .dt_rank = config.dt_rank,
-          .eps = config.eps};
+          .discretisation = config.discretisation,
+          .eps = config.eps,
+          .embedding_std = config.embedding_std};
 }
 
-// The largest size of heads up to 64 that divides the inner width.
+// The largest head size up to 64 that divides the inner width.
 static std::int64_t head_size_of(std::int64_t inner) {
   std::int64_t size = std::min<std::int64_t>(64, std::max<std::int64_t>(inner, 1));
   while (inner % size != 0) --size;
@@ -213,8 +232,12 @@ Mamba2Config mamba2_config(const TextModelConfig& config) {
           .state = config.state ? config.state : Mamba2Config{}.state,
           .conv = config.conv,
           .expand = config.expand,
-          .head_size = config.head_size > 0 ? config.head_size : head_size_of(config.expand * config.dim),
-          .eps = config.eps};
+          .head_size =
+              config.head_size > 0 ? config.head_size : head_size_of(config.expand * config.dim),
+          .groups = config.state_groups,
+          .chunk = config.chunk,
+          .eps = config.eps,
+          .embedding_std = config.embedding_std};
 }
 
 LanguageModelConfig hybrid_config(const TextModelConfig& config) {
@@ -226,7 +249,10 @@ LanguageModelConfig hybrid_config(const TextModelConfig& config) {
           .heads = config.heads,
           .groups = config.groups,
           .activation = activation_of(config),
-          .eps = config.eps};
+          .rope_base = config.rope_base,
+          .eps = config.eps,
+          .norm = config.norm,
+          .embedding_std = config.embedding_std};
 }
 
 }  // namespace text

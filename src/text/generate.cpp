@@ -1,10 +1,11 @@
-// Listening and going on, token by token.
+// Generation token by token: feeding the prompt, sampling, streaming text.
 #include "tensorgrad/generate.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "support/fail.h"
+#include "support/integers.h"
 #include "support/utf8.h"
 #include "tensorgrad/state.h"
 #include "text/program.h"
@@ -16,7 +17,7 @@ struct Generator::Own {
   Tokenizer tokenizer;
   StateSpec state;
   NamedArrays memory;
-  std::int64_t in_cache = 0;  // positions that the state holds; only where it has an end
+  std::int64_t in_cache = 0;  // positions in the state; used only if its capacity is limited
   std::vector<std::int32_t> heard;
 
   Own(std::shared_ptr<detail::TextProgram> p, Tokenizer t)
@@ -35,7 +36,7 @@ struct Generator::Own {
     const std::vector<std::int32_t> now{id};
     const Result result = program->next().run(feed_state(memory, {{"tokens", now}}));
     const std::span<const float> said =
-        result["logits"].floats().first(static_cast<std::size_t>(tokenizer.vocab_size()));
+        result["logits"].floats().first(usize(tokenizer.vocab_size()));
     std::vector<float> logits(said.begin(), said.end());
     memory = state_after(result, state);
     ++in_cache;
@@ -45,25 +46,47 @@ struct Generator::Own {
 
 namespace {
 
-std::shared_ptr<detail::TextProgram> load(const Checkpoint& checkpoint,
-                                          const GeneratorOptions& options) {
+std::shared_ptr<detail::TextProgram> program_for(const Checkpoint& checkpoint,
+                                                 const GeneratorOptions& options) {
   if (checkpoint.config.empty())
     user_error("Generator: the checkpoint does not say which model it is: its config is missing");
   if (checkpoint.tokenizer.empty()) user_error("Generator: the checkpoint has no tokenizer");
   if (options.capacity < 0)
     user_error("Generator: the capacity must not be negative: {}", options.capacity);
-  const TextModelConfig config = TextModelConfig::from_json(checkpoint.config);
-  auto program = detail::text_generation(
-      config, options.capacity,
-      {.device = options.device, .threads = options.threads, .without = options.without});
-  program->next().upload(checkpoint.parameters);
-  return program;
+  return detail::text_generation(TextModelConfig::from_json(checkpoint.config), options.capacity,
+                                 {.device = options.device,
+                                  .threads = options.threads,
+                                  .without = options.without,
+                                  .progress = options.progress});
+}
+
+// Uploads one array after the other and frees each, so that the model is in memory only once.
+void hand_over(ForwardHandle& program, NamedArrays parameters) {
+  const std::vector<ParamInfo> wanted = program.parameters();
+  const bool complete = wanted.size() == parameters.size() &&
+                        std::all_of(wanted.begin(), wanted.end(), [&](const ParamInfo& info) {
+                          return parameters.count(info.name) > 0;
+                        });
+  if (!complete) program.upload(parameters);  // throws: names missing or unknown parameters
+  while (!parameters.empty()) {
+    NamedArrays one;
+    one.insert(parameters.extract(parameters.begin()));
+    program.upload(one, Upload::partial);
+  }
 }
 
 }  // namespace
 
 Generator::Generator(const Checkpoint& checkpoint, const GeneratorOptions& options) {
-  auto program = load(checkpoint, options);  // first, because it says what is missing
+  auto program = program_for(checkpoint, options);  // first: reports what is missing
+  program->next().upload(checkpoint.parameters);
+  own_ = std::make_unique<Own>(std::move(program), Tokenizer::from_json(checkpoint.tokenizer));
+}
+
+Generator::Generator(Checkpoint&& checkpoint, const GeneratorOptions& options) {
+  checkpoint.optimizer.clear();
+  auto program = program_for(checkpoint, options);
+  hand_over(program->next(), std::move(checkpoint.parameters));
   own_ = std::make_unique<Own>(std::move(program), Tokenizer::from_json(checkpoint.tokenizer));
 }
 
@@ -88,7 +111,7 @@ std::vector<float> Generator::listen(std::span<const std::int32_t> ids) {
   std::vector<float> logits;
   for (const std::int32_t id : ids) {
     if (capacity > 0 && own_->in_cache == capacity) {
-      const auto keep = static_cast<std::size_t>(capacity / 2);
+      const auto keep = usize(capacity / 2);
       const std::vector<std::int32_t> again(own_->heard.end() - static_cast<std::ptrdiff_t>(keep),
                                             own_->heard.end());
       own_->start();
@@ -131,14 +154,13 @@ void Generator::remember(const NamedArrays& memory, std::span<const std::int32_t
 
 namespace {
 
-// Text on its way out: whole characters, and nothing that may turn out to be the beginning of a
-// stop text.
+// Streams text: emits only whole characters, and holds back text that may begin a stop text.
 class Outlet {
  public:
   Outlet(const std::vector<std::string>& stop, const std::function<bool(std::string_view)>& on_text)
       : stop_(stop), on_text_(on_text) {}
 
-  // False: the end.
+  // Returns false at the end.
   bool add(std::string_view bytes) {
     pending_ += bytes;
     std::size_t stop = std::string::npos;
@@ -151,13 +173,13 @@ class Outlet {
     return give(pending_.size() - std::max(incomplete_tail(pending_), begun()));
   }
 
-  // What is left, as it is.
+  // Emits the rest as it is.
   void flush() { give(pending_.size()); }
 
   std::string all() && { return std::move(all_); }
 
  private:
-  // How many bytes at the end are the beginning of a stop text.
+  // Number of bytes at the end that may begin a stop text.
   std::size_t begun() const {
     std::size_t longest = 0;
     for (const std::string& text : stop_)
@@ -181,7 +203,7 @@ class Outlet {
   std::string pending_, all_;
 };
 
-// What to listen to at the very beginning.
+// The first token if the prompt is empty.
 std::int32_t beginning_of(const Tokenizer& tokenizer) {
   const std::int32_t line = tokenizer.find("\n");
   return line >= 0 ? line : 0;
@@ -202,12 +224,12 @@ std::string generate(Generator& model, std::string_view prompt, const GenerateOp
   std::vector<std::int32_t> ids = model.tokenizer().encode(prompt);
   if (ids.empty()) ids.push_back(beginning_of(model.tokenizer()));
   Outlet outlet(options.stop, options.on_text);
-  // Each token that was heard once, so that a long text costs no more.
+  // Each token seen so far, listed once, so that a long text costs no more.
   std::vector<std::int32_t> seen;
-  std::vector<bool> is_seen(static_cast<std::size_t>(model.config().vocab));
+  std::vector<bool> is_seen(usize(model.config().vocab));
   const auto see = [&](std::int32_t id) {
-    if (!is_seen[static_cast<std::size_t>(id)]) seen.push_back(id);
-    is_seen[static_cast<std::size_t>(id)] = true;
+    if (!is_seen[usize(id)]) seen.push_back(id);
+    is_seen[usize(id)] = true;
   };
   std::vector<float> logits = model.listen(ids);
   for (const std::int32_t id : model.heard()) see(id);
@@ -215,7 +237,7 @@ std::string generate(Generator& model, std::string_view prompt, const GenerateOp
     const std::int32_t id = sampler.pick(logits, seen);
     see(id);
     const bool more = outlet.add(model.tokenizer().token(id));
-    // The last one is listened to as well, so that a later call goes on behind it.
+    // Feed the last token as well, so that a later call continues after it.
     logits = model.listen(std::span(&id, 1));
     if (!more) return std::move(outlet).all();
   }

@@ -1,4 +1,4 @@
-// The model that a config means, for code that is the same for all kinds.
+// Builds the model that a config describes, for code that is the same for all kinds.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace tensorgrad::text {
 
-// Refuses what no model is made of, or none that fits a machine; the models themselves refuse the
-// rest.
+// Throws for configs that describe no model, or one that fits no machine. The models themselves
+// check the rest.
 void check(const TextModelConfig& config);
 
 TransformerConfig gpt_config(const TextModelConfig& config);
@@ -21,25 +21,26 @@ LanguageModelConfig hybrid_config(const TextModelConfig& config);
 
 [[noreturn]] void refuse_kind(const std::string& kind);
 
-// Calls use(model) with a Transformer, Mamba, Mamba2 or LanguageModel, which it may move from; all
-// of these calls return one type.
+// Calls use(model) with a Transformer, Mamba, Mamba2 or LanguageModel, which it may move from. All
+// of these calls return the same type. Errors have no source line, because the sizes come from the
+// config.
 template <class F>
 decltype(auto) with_model(const TextModelConfig& config, F&& use) {
   check(config);
   if (config.kind == "gpt") {
-    Transformer model(gpt_config(config));
+    Transformer model(gpt_config(config), Site{});
     return use(model);
   }
   if (config.kind == "mamba") {
-    Mamba model(mamba_config(config));
+    Mamba model(mamba_config(config), Site{});
     return use(model);
   }
   if (config.kind == "mamba2") {
-    Mamba2 model(mamba2_config(config));
+    Mamba2 model(mamba2_config(config), Site{});
     return use(model);
   }
   if (config.kind == "hybrid") {
-    LanguageModel model(hybrid_config(config));
+    LanguageModel model(hybrid_config(config), Site{});
     return use(model);
   }
   refuse_kind(config.kind);

@@ -23,15 +23,19 @@ bool attends(const M& model) {
   }
 }
 
-// Programs over one set of parameters. What nobody asks for is not compiled.
+// Programs over one set of parameters. The root is compiled by the constructor, the others at their
+// first use.
 template <class M>
 class ModelProgram : public TextProgram {
  public:
   ModelProgram(const TextModelConfig& config, M model, std::int64_t batch, TrainingOptions options)
-      : TextProgram(config), batch_(batch), capacity_(attends(model) ? config.context : 0) {
+      : TextProgram(config),
+        batch_(batch),
+        capacity_(attends(model) ? config.context : 0),
+        progress_(options.progress) {
     options.inputs = {{"tokens", {batch, config.context}, i32},
                       {"targets", {batch, config.context}, i32}};
-    state_ = model.state(1, capacity_);
+    state_ = model.state(1, capacity_, Site{});
     root_.template emplace<Training<M>>(
         compile(std::move(model), options, [](const M& m, const Inputs& in) {
           return cross_entropy(m(in["tokens"]), in["targets"]);
@@ -42,7 +46,7 @@ class ModelProgram : public TextProgram {
                ForwardOptions options)
       : TextProgram(config),
         capacity_(attends(model) ? (capacity > 0 ? capacity : config.context) : 0) {
-    state_ = model.state(1, capacity_);
+    state_ = model.state(1, capacity_, Site{});
     options.inputs = with_state(state_, {{"tokens", {1, 1}, i32}});
     root_.template emplace<Forward<M>>(compile_forward(std::move(model), options, listen));
   }
@@ -53,7 +57,8 @@ class ModelProgram : public TextProgram {
     if (!evaluation_) {
       const Shape shape{batch_, config().context};
       evaluation_ = std::get<Training<M>>(root_).attach(
-          {.inputs = {{"tokens", shape, i32}, {"targets", shape, i32}, {"mask", shape}}},
+          {.inputs = {{"tokens", shape, i32}, {"targets", shape, i32}, {"mask", shape}},
+           .progress = progress_},
           [](const M& m, const Inputs& in) {
             return masked_cross_entropy(m(in["tokens"]), in["targets"], in["mask"]);
           });
@@ -65,7 +70,7 @@ class ModelProgram : public TextProgram {
     if (auto* own = std::get_if<Forward<M>>(&root_)) return *own;
     if (!next_)
       next_ = std::get<Training<M>>(root_).attach(
-          {.inputs = with_state(state_, {{"tokens", {1, 1}, i32}})}, listen);
+          {.inputs = with_state(state_, {{"tokens", {1, 1}, i32}}), .progress = progress_}, listen);
     return *next_;
   }
 
@@ -76,6 +81,7 @@ class ModelProgram : public TextProgram {
   static Outputs listen(const M& m, const Inputs& in) { return m.step(in["tokens"], in); }
 
   std::int64_t batch_ = 0, capacity_;
+  CompileCallback progress_;
   StateSpec state_;
   std::variant<std::monostate, Training<M>, Forward<M>> root_;
   std::optional<Forward<M>> evaluation_, next_;

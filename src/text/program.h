@@ -1,5 +1,5 @@
-// A language model of any kind as programs: a training step, the loss on held-out text, and one
-// token at a time. The kinds are different structs; behind this they are one.
+// The programs of a language model: a training step, the loss on held-out text, and generation of
+// one token. The kinds of models are different structs; this interface hides the difference.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ class TextProgram {
   virtual ~TextProgram() = default;
 
   const TextModelConfig& config() const { return config_; }
-  // Tokens and targets [B, context] -> loss. Only of programs made for training.
+  // Tokens and targets [B, context] -> loss. Only in programs made for training.
   virtual TrainingHandle& training() = 0;
-  // The same with a mask [B, context] and no update: the mean over what is not masked.
+  // The same with a mask [B, context] and no update: the mean over unmasked positions.
   virtual ForwardHandle& evaluation() = 0;
-  // Tokens [1, 1] and the state -> "logits" [1, 1, V], and the state under its names.
+  // Tokens [1, 1] and the state -> "logits" [1, 1, V], and the new state under the same names.
   virtual ForwardHandle& next() = 0;
-  // How many positions the state has room for; 0: there is no end.
+  // Number of positions that fit into the state; 0: unlimited.
   virtual std::int64_t capacity() const = 0;
   virtual StateSpec state() const = 0;
 
@@ -33,10 +33,10 @@ class TextProgram {
   TextModelConfig config_;
 };
 
-// `options.inputs` are filled in.
+// Fills in `options.inputs`.
 std::shared_ptr<TextProgram> text_training(const TextModelConfig& config, std::int64_t batch,
                                            TrainingOptions options);
-// Only next(). `capacity` 0: the context.
+// Provides only next(). `capacity` 0: the context.
 std::shared_ptr<TextProgram> text_generation(const TextModelConfig& config, std::int64_t capacity,
                                              ForwardOptions options);
 

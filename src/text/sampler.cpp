@@ -1,11 +1,12 @@
-// Drawing a token from logits. Probabilities are computed in double; where only some are kept,
-// candidates are sorted by probability and then by id, so that equal ones have an order.
+// Samples a token from logits. Probabilities are computed in double. If only some candidates are
+// kept, they are sorted by probability and then by id, so that ties have a fixed order.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "support/fail.h"
+#include "support/integers.h"
 #include "support/threefry.h"
 #include "tensorgrad/generate.h"
 
@@ -24,7 +25,7 @@ double uniform(std::uint32_t seed, std::uint32_t i) {
 
 struct Candidate {
   std::int32_t id;
-  double weight;  // not yet a share of one
+  double weight;  // not normalised
 };
 
 }  // namespace
@@ -49,11 +50,11 @@ std::int32_t Sampler::pick(std::span<const float> logits, std::span<const std::i
   if (options_.repetition_penalty != 1) {
     std::vector<bool> done(scores.size());
     for (const std::int32_t id : seen) {
-      if (id < 0 || static_cast<std::size_t>(id) >= scores.size())
+      if (id < 0 || usize(id) >= scores.size())
         user_error("sampling: token {} of {} tokens was seen", id, scores.size());
-      if (done[static_cast<std::size_t>(id)]) continue;
-      done[static_cast<std::size_t>(id)] = true;
-      double& score = scores[static_cast<std::size_t>(id)];
+      if (done[usize(id)]) continue;
+      done[usize(id)] = true;
+      double& score = scores[usize(id)];
       score = score > 0 ? score / options_.repetition_penalty : score * options_.repetition_penalty;
     }
   }
@@ -71,14 +72,14 @@ std::int32_t Sampler::pick(std::span<const float> logits, std::span<const std::i
   };
   if (options_.top_k > 0 || options_.top_p < 1 || options_.min_p > 0)
     std::sort(candidates.begin(), candidates.end(), before);
-  if (options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < candidates.size())
-    candidates.resize(static_cast<std::size_t>(options_.top_k));
+  if (options_.top_k > 0 && usize(options_.top_k) < candidates.size())
+    candidates.resize(usize(options_.top_k));
   const auto total = [&] {
     return std::accumulate(candidates.begin(), candidates.end(), 0.0,
                            [](double sum, const Candidate& c) { return sum + c.weight; });
   };
   if (options_.top_p < 1) {
-    // The fewest that reach it together.
+    // The fewest candidates whose sum reaches top_p.
     const double wanted = options_.top_p * total();
     double sum = 0;
     std::size_t kept = 0;

@@ -1,5 +1,5 @@
-// The rules, and what they come to for a model. The parts of joined tensors come in the same order there as here: q, k,
-// v; x, z; dt, B, C; z, x, B, C, dt.
+// The tables of rules, and their application to a model. The parts of joined tensors have the same
+// order there as here: q, k, v; x, z; dt, B, C; z, x, B, C, dt.
 #include "text/torch_rules.h"
 
 #include <cstring>
@@ -8,18 +8,20 @@
 #include "support/text.h"
 #include "tensorgrad/reflect.h"
 #include "text/models.h"
+#include "text/words.h"
 
 namespace tensorgrad::text::torch {
 
 namespace {
 
-// # stands for the number of a layer.
+// # is the number of a layer.
 constexpr Rule kGpt2[] = {
     {"tok_emb", "transformer.wte.weight"},
     {"pos_emb", "transformer.wpe.weight"},
     {"layers.#.ln1.g", "transformer.h.#.ln_1.weight"},
     {"layers.#.ln1.b", "transformer.h.#.ln_1.bias"},
-    {"layers.#.attn.q.W layers.#.attn.k.W layers.#.attn.v.W", "transformer.h.#.attn.c_attn.weight", Form::matrix},
+    {"layers.#.attn.q.W layers.#.attn.k.W layers.#.attn.v.W", "transformer.h.#.attn.c_attn.weight",
+     Form::matrix},
     {"layers.#.attn.q.b layers.#.attn.k.b layers.#.attn.v.b", "transformer.h.#.attn.c_attn.bias"},
     {"layers.#.attn.o.W", "transformer.h.#.attn.c_proj.weight", Form::matrix},
     {"layers.#.attn.o.b", "transformer.h.#.attn.c_proj.bias"},
@@ -81,27 +83,50 @@ Shape shape_of_theirs(const std::vector<Shape>& parts, Form form, bool out_in) {
 std::span<const Kind> kinds() { return kKinds; }
 
 std::string for_layer(std::string name, int layer) {
-  for (std::size_t at; (at = name.find('#')) != name.npos;) name.replace(at, 1, std::to_string(layer));
+  for (std::size_t at; (at = name.find('#')) != name.npos;)
+    name.replace(at, 1, std::to_string(layer));
   return name;
 }
 
 Shapes parameters_of(const TextModelConfig& config) {
   return with_model(config, [](const auto& model) {
     Shapes shapes;
-    walk_model<Param>(model, [&](const std::string& name, const Param& p) { shapes[name] = p.shape(); });
+    walk_model<Param>(model,
+                      [&](const std::string& name, const Param& p) { shapes[name] = p.shape(); });
     return shapes;
   });
 }
 
+// PyTorch's programs support one kind of GPT and one of Mamba. They would compute something else
+// with the weights of other kinds.
+void check_is_usual(const TextModelConfig& config) {
+  if (config.kind == "gpt" &&
+      (config.positions != Positions::learned || config.norm != NormKind::layer))
+    user_error(
+        "model config: GPT-2 has learned positions and layer norms: these are {} and {}\n"
+        "  hint: train with --positions learned --norm layer",
+        word_of(config.positions), word_of(config.norm));
+  if (config.kind == "mamba" && config.discretisation != Discretisation::euler)
+    user_error("model config: PyTorch's Mamba has the discretisation euler: this is {}",
+               word_of(config.discretisation));
+  if (config.kind == "mamba2" && config.state_groups > 1)
+    user_error(
+        "model config: PyTorch's Mamba-2 has a norm for each of its groups, this one has a single "
+        "norm for {} groups",
+        config.state_groups);
+}
+
 std::vector<Place> places_of(const Kind& kind, TextModelConfig config, bool out_in) {
+  check_is_usual(config);
   config.biases = config.kind == "gpt";
   const Shapes shapes = parameters_of(config);
   std::vector<Place> places;
   for (const Rule& rule : kind.rules) {
     const bool in_layers = std::strchr(rule.theirs, '#') != nullptr;
     for (int layer = 0; layer < (in_layers ? config.layers : 1); ++layer) {
-      Place place{
-          .ours = split(for_layer(rule.ours, layer), ' '), .theirs = for_layer(rule.theirs, layer), .form = rule.form};
+      Place place{.ours = split(for_layer(rule.ours, layer), ' '),
+                  .theirs = for_layer(rule.theirs, layer),
+                  .form = rule.form};
       for (const std::string& name : place.ours) place.shapes.push_back(shapes.at(name));
       place.shape = shape_of_theirs(place.shapes, rule.form, out_in);
       places.push_back(std::move(place));

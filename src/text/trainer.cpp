@@ -1,5 +1,5 @@
-// The training loop's parts: a batch, a step, a look at held-out text, everything into a checkpoint
-// and back.
+// The parts of the training loop: a batch, a step, validation on held-out text, and saving and
+// restoring a checkpoint.
 #include "tensorgrad/trainer.h"
 
 #include <algorithm>
@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "support/fail.h"
+#include "support/integers.h"
 #include "text/checkpoint_keys.h"
 #include "text/program.h"
+#include "text/words.h"
 
 namespace tensorgrad {
 
@@ -19,19 +21,34 @@ namespace {
 using text::kData;
 using text::kOptions;
 
-// All that the numbers of a step depend on; not how many steps there are to be, which people
-// change.
+// All options that a step depends on, except the number of steps, which may change. Checkpoints
+// store this text, so newer options appear in it only if they differ from their default.
 std::string text_of(const TrainerOptions& options) {
-  return fmt::format(
-      "batch {} accumulate {} lr {} last_lr_share {} weight_decay {} clip_grad_norm {}",
-      options.batch, options.accumulate, options.lr, options.last_lr_share, options.weight_decay,
-      options.clip_grad_norm);
+  std::string text =
+      fmt::format("batch {} accumulate {} lr {} last_lr_share {} weight_decay {} clip_grad_norm {}",
+                  options.batch, options.accumulate, options.lr, options.last_lr_share,
+                  options.weight_decay, options.clip_grad_norm);
+  const TrainerOptions usual;
+  if (options.warmup != usual.warmup) text += fmt::format(" warmup {}", options.warmup);
+  if (options.lr_schedule != usual.lr_schedule)
+    text += fmt::format(" lr_schedule {}", text::word_of(options.lr_schedule));
+  return text;
 }
 
 Schedule rise_and_fall(const TrainerOptions& options) {
-  const std::int64_t rise = std::clamp<std::int64_t>(options.steps / 20, 1, 200);
-  return warmup(rise, cosine(options.lr, options.lr * options.last_lr_share,
-                             std::max<std::int64_t>(options.steps - rise, 1)));
+  const std::int64_t rise =
+      options.warmup > 0 ? options.warmup : std::clamp<std::int64_t>(options.steps / 20, 1, 200);
+  const double last = options.lr * options.last_lr_share;
+  const std::int64_t fall = std::max<std::int64_t>(options.steps - rise, 1);
+  switch (options.lr_schedule) {
+    case LrSchedule::cosine:
+      return warmup(rise, cosine(options.lr, last, fall));
+    case LrSchedule::linear:
+      return warmup(rise, linear(options.lr, last, fall));
+    case LrSchedule::constant:
+      break;
+  }
+  return warmup(rise, options.lr);
 }
 
 TrainingOptions training_options(const TrainerOptions& options) {
@@ -43,7 +60,8 @@ TrainingOptions training_options(const TrainerOptions& options) {
       .seed = options.seed,
       .device = options.device,
       .threads = options.threads,
-      .without = options.without};
+      .without = options.without,
+      .progress = options.progress};
 }
 
 TextModelConfig with_vocab(TextModelConfig config, const Tokenizer& tokenizer) {
@@ -56,6 +74,9 @@ void check(const TrainerOptions& options) {
   if (options.steps < 1) user_error("Trainer: steps must be at least 1: {}", options.steps);
   if (options.accumulate < 1)
     user_error("Trainer: accumulate must be at least 1: {}", options.accumulate);
+  if (options.warmup < 0) user_error("Trainer: warmup must not be negative: {}", options.warmup);
+  if (!(options.last_lr_share >= 0) || options.last_lr_share > 1)
+    user_error("Trainer: last_lr_share must be between 0 and 1: {}", options.last_lr_share);
   if (!(options.clip_grad_norm > 0))
     user_error("Trainer: clip_grad_norm must be above 0: {}", options.clip_grad_norm);
 }
@@ -68,15 +89,17 @@ struct Trainer::Own {
   TrainerOptions options;
   std::shared_ptr<detail::TextProgram> program;
   std::optional<Generator> generator;
-  std::vector<Result> last;  // of the last step, one for each time that gradients were added up
+  std::vector<Result> last;  // one result per accumulated step of the last update
   double last_lr = 0;
 
   Own(TextModelConfig config, Tokenizer t, TextData d, const TrainerOptions& o)
       : tokenizer(std::move(t)), data(std::move(d)), options(o) {
     check(options);
-    windows_per_round(data.training(), config.context);  // before anything is compiled
+    windows_per_round(data.training(), config.context);  // throws before anything is compiled
     program = detail::text_training(with_vocab(std::move(config), tokenizer), options.batch,
                                     training_options(options));
+    // Compile it now, so that a model too large for validation fails before the first step.
+    if (data.validation().size() > 1) program->evaluation();
   }
 
   std::int64_t steps() const { return program->training().steps() / options.accumulate; }
@@ -125,7 +148,7 @@ StepReport Trainer::report() const {
 Validation Trainer::validate(std::int64_t tokens) {
   const Tokens& held_out = own_->data.validation();
   const std::int64_t B = own_->options.batch, T = config().context;
-  // Each token but the first is to be foretold.
+  // Every token but the first is predicted.
   std::int64_t wanted = held_out.size() - 1;
   if (tokens > 0) wanted = std::min(wanted, tokens);
   if (wanted < 1) {
@@ -134,8 +157,8 @@ Validation Trainer::validate(std::int64_t tokens) {
   }
   double sum = 0;
   for (std::int64_t at = 0; at < wanted; at += B * T) {
-    const auto size = static_cast<std::size_t>(B * T);
-    const auto count = static_cast<std::size_t>(std::min(B * T, wanted - at));
+    const auto size = usize(B * T);
+    const auto count = usize(std::min(B * T, wanted - at));
     std::vector<std::int32_t> ids(size + 1);
     held_out.read(at, std::span(ids).first(count + 1));
     const std::span<const std::int32_t> all(ids);
@@ -171,7 +194,8 @@ Checkpoint Trainer::checkpoint() const {
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
-  if (checkpoint.config != config().to_json())
+  // Compare after a round trip: a file from before a field existed lacks it.
+  if (TextModelConfig::from_json(checkpoint.config).to_json() != config().to_json())
     user_error("Trainer: the checkpoint is of another model: {}, not {}", checkpoint.config,
                config().to_json());
   if (checkpoint.tokenizer != own_->tokenizer.to_json())
@@ -188,15 +212,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   if (options == checkpoint.more.end() || options->second != text_of(own_->options))
     user_error("Trainer: the checkpoint was trained with other options: {}, not {}",
                options == checkpoint.more.end() ? "none" : options->second, text_of(own_->options));
-  TrainingHandle& training = own_->program->training();
-  const NamedArrays before = training.download();
-  training.upload(checkpoint.parameters);
-  try {
-    training.upload_optimizer_state(checkpoint.optimizer);
-  } catch (...) {
-    training.upload(before);
-    throw;
-  }
+  own_->program->training().restore(checkpoint.parameters, checkpoint.optimizer);
   own_->last.clear();
 }
 

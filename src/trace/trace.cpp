@@ -1,5 +1,6 @@
 #include "trace/trace.h"
 
+#include "support/integers.h"
 #include "support/text.h"
 
 namespace tensorgrad {
@@ -11,9 +12,11 @@ Tensor Inputs::operator[](Name name) const {
     names.push_back(own);
   }
   const std::string near = nearest_name(name.text, names);
-  throw UserError(user_message("input", fmt::format("there is no input '{}': the inputs are {}", name.text,
-                                                    names.empty() ? "none" : join(names, ", ")),
-                               near.empty() ? "" : fmt::format("'{}'?", near), "", name.site.file, name.site.line));
+  throw UserError(user_message("input",
+                               fmt::format("there is no input '{}': the inputs are {}", name.text,
+                                           names.empty() ? "none" : join(names, ", ")),
+                               near.empty() ? "" : fmt::format("'{}'?", near), "", name.site.file,
+                               name.site.line));
 }
 
 namespace trace {
@@ -23,7 +26,8 @@ namespace {
 void check_specs(const std::vector<InputSpec>& specs) {
   for (const InputSpec& spec : specs) {
     if (spec.name.empty() || spec.name[0] == '$')
-      user_error("inputs: '{}' is not a name for an input: it must not be empty nor start with '$'", spec.name);
+      user_error("inputs: '{}' is not a name for an input: it must not be empty nor start with '$'",
+                 spec.name);
     if (&spec != &specs.front())
       for (const InputSpec* other = &specs.front(); other != &spec; ++other)
         if (other->name == spec.name) user_error("inputs: the name '{}' is given twice", spec.name);
@@ -33,10 +37,11 @@ void check_specs(const std::vector<InputSpec>& specs) {
 Tensor check_loss(ops::Builder& builder, const Tensor& loss) {
   if (loss.dtype() == DType::f32 && loss.rank() == 0) return loss;
   const ir::Node& node = builder.graph[TensorAccess::node(loss)];
-  const ir::CallSite& site = builder.graph.sites[static_cast<std::size_t>(node.site)];
+  const ir::CallSite& site = builder.graph.sites[usize(node.site)];
   throw UserError(user_message(
       "compile", fmt::format("the loss must be one f32 number: it is {}", node.type.text()),
-      loss.dtype() == DType::f32 ? "mean(...) or sum(...) of it?" : "", site.scope, site.file, site.line));
+      loss.dtype() == DType::f32 ? "mean(...) or sum(...) of it?" : "", site.scope, site.file,
+      site.line));
 }
 
 }  // namespace
@@ -47,24 +52,30 @@ Traced trace(const TraceOptions& options, const detail::Trace& function) {
   ops::BuildScope scope(out.builder);
   std::vector<std::pair<std::string, Tensor>> inputs;
   for (const InputSpec& spec : options.inputs)
-    inputs.emplace_back(spec.name, out.builder.leaf("input", spec.name, {spec.dtype, spec.shape}));
+    inputs.emplace_back(spec.name,
+                        out.builder.leaf(ir::Core::input, spec.name, {spec.dtype, spec.shape}));
   const Outputs outputs = function(Inputs(std::move(inputs)));
 
   if (outputs.items().empty()) user_error("compile: the function returned no output");
   ir::Graph& graph = out.builder.graph;
   for (const auto& [given, tensor] : outputs.items()) {
-    const std::string name = !given.empty() ? given : options.wants_loss ? kLossOutput : kOnlyOutput;
+    const std::string name = !given.empty()       ? given
+                             : options.wants_loss ? kLossOutput
+                                                  : kOnlyOutput;
     if (name[0] == '$') user_error("compile: the output's name '{}' starts with '$'", name);
     if (!tensor.valid() || TensorAccess::trace(tensor) != out.builder.id())
       user_error("compile: the output '{}' is not a tensor of this trace", name);
-    if (graph.find(ir::Result::Kind::output, name) >= 0) user_error("compile: two outputs are named '{}'", name);
+    if (graph.find(ir::Result::Kind::output, name) >= 0)
+      user_error("compile: two outputs are named '{}'", name);
     graph.results.push_back({ir::Result::Kind::output, name, TensorAccess::node(tensor)});
     if (options.wants_loss && name == kLossOutput) out.loss = check_loss(out.builder, tensor);
   }
   if (options.wants_loss && !out.loss.valid()) {
     std::vector<std::string> names;
     for (const auto& [name, tensor] : outputs.items()) names.push_back(name);
-    user_error("compile: none of the outputs is the loss: they are {}\n  hint: name one of them \"loss\"", join(names, ", "));
+    user_error(
+        "compile: none of the outputs is the loss: they are {}\n  hint: name one of them \"loss\"",
+        join(names, ", "));
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// Stage `trace`: runs the user's function on tensors without numbers and keeps what it did.
+// Stage `trace`: runs the user's function on symbolic tensors and records the ops it calls.
 #pragma once
 
 #include "ops/builder.h"
@@ -13,9 +13,9 @@ struct Traced {
 
 struct TraceOptions {
   std::vector<InputSpec> inputs;
-  bool training = false;   // dropout drops
-  bool wants_loss = false; // the only output, or the one named "loss", is a scalar to minimise
-  std::uint64_t model = 0; // whose parameters the function may use
+  bool training = false;    // dropout is active
+  bool wants_loss = false;  // the only output, or the one named "loss", is a scalar to minimise
+  std::uint64_t model = 0;  // whose parameters the function may use
 };
 
 Traced trace(const TraceOptions& options, const detail::Trace& function);

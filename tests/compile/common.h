@@ -56,13 +56,14 @@ struct Mlp {
 
 inline Tensor predict(const Mlp& m, const Tensor& x) { return m.l3(tanh(m.l2(tanh(m.l1(x))))); }
 inline Tensor mlp_loss(const Mlp& m, const Inputs& in) {
-  return mse_loss(predict(m, in["x"]), in["y"]);
+  return mse_loss(capture("y", predict(m, in["x"])), in["y"]);
 }
 inline Tensor mlp_output(const Mlp& m, const Inputs& in) { return predict(m, in["x"]); }
 
 // With everything that makes a step depend on more than parameters and inputs.
 inline Tensor dropout_loss(const Mlp& m, const Inputs& in) {
-  return mse_loss(m.l3(dropout(tanh(m.l2(dropout(tanh(m.l1(in["x"])), 0.3f))), 0.2f)), in["y"]);
+  const Tensor h = capture("h", dropout(tanh(m.l1(in["x"])), 0.3f));
+  return mse_loss(m.l3(dropout(tanh(m.l2(h)), 0.2f)), in["y"]);
 }
 
 inline std::vector<InputSpec> mlp_inputs(std::int64_t batch = 4) {

@@ -17,7 +17,7 @@ Training<Wide> compile_wide(TrainingOptions options = {}) {
   options.inputs = {{"x", {256, 1}}, {"y", {256, 1}}};
   options.threads = 1;
   return compile(Wide{}, options, [](const Wide& m, const Inputs& in) {
-    return mean(square(m.l3(relu(m.l2(relu(m.l1(in["x"]))))) - in["y"]));
+    return mean(square(capture("y", m.l3(relu(m.l2(relu(m.l1(in["x"])))))) - in["y"]));
   });
 }
 

@@ -99,10 +99,12 @@ TEST(Freeze, CostsNoBackwardAndChangesNothing) {
   // The deeper a network is frozen, the less is left of its backward pass.
   const std::int64_t head = compile_mlp({.train_only = NameFilter{"l3.*"}}).counts().kernels;
   EXPECT_LT(head, frozen.counts().kernels);
-  // Of the last bias nothing is left but a sum: the three products of the forward pass, and no other.
+  // Of the last bias nothing is left but a sum: the three products of the forward pass, and no
+  // other.
   const auto products = [](const NameFilter& trained) {
     const auto plan = compile_mlp({.train_only = trained}).plan();
-    return std::count_if(plan.begin(), plan.end(), [](const PlannedKernel& kernel) { return kernel.kind == "matmul"; });
+    return std::count_if(plan.begin(), plan.end(),
+                         [](const PlannedKernel& kernel) { return kernel.kind == "matmul"; });
   };
   EXPECT_EQ(products({"l3.*"}), 4);
   EXPECT_EQ(products({"l3.b"}), 3);

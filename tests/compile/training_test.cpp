@@ -111,10 +111,44 @@ TEST(Rates, SetLiveAndKeptByStepsAlreadyEnqueued) {
   EXPECT_EQ(first.loss(), 0);
   EXPECT_EQ(second.loss(), -0.5);
   EXPECT_EQ(train.download().at("w").floats()[0], -0.75f);
-  // A schedule counts the updates made, not those since it was set.
+}
+
+TEST(Rates, AScheduleStartsWhereItIsSet) {
+  for (const int accumulate : {1, 2}) {
+    auto train = line(0.5, accumulate);
+    for (int i = 0; i < 10 * accumulate; ++i) train.step({{"x", 1.0f}});
+    train.set_lr(linear(1, 0, 4));
+    for (const double expected : {1.0, 0.75, 0.5, 0.25, 0.0, 0.0}) {
+      EXPECT_EQ(train.lr(), expected);
+      for (int i = 1; i < accumulate; ++i) EXPECT_EQ(rate_of_next(train), 0);
+      EXPECT_EQ(rate_of_next(train), expected);
+    }
+    train.reset();
+    EXPECT_EQ(train.lr(), 1);
+  }
+}
+
+TEST(Rates, AResumedRunGoesOnWithAScheduleSetLive) {
+  auto train = line(0.5);
+  for (int i = 0; i < 10; ++i) train.step({{"x", 1.0f}});
+  EXPECT_EQ(train.optimizer_state().count("lr_start"), 0u);
   train.set_lr(linear(1, 0, 4));
-  EXPECT_EQ(train.lr(), 0.5);
-  EXPECT_EQ(rate_of_next(train), 0.5);
+  for (int i = 0; i < 2; ++i) train.step({{"x", 1.0f}});
+  const NamedArrays state = train.optimizer_state();
+  auto resumed = line(0.5);
+  resumed.set_lr(linear(1, 0, 4));
+  resumed.upload_optimizer_state(state);
+  EXPECT_EQ(resumed.lr(), 0.5);
+  EXPECT_EQ(bytes_of(resumed.optimizer_state()), bytes_of(state));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(rate_of_next(resumed), rate_of_next(train));
+  // A state from before: the schedule counts all updates.
+  NamedArrays old = state;
+  old.erase("lr_start");
+  resumed.upload_optimizer_state(old);
+  EXPECT_EQ(resumed.lr(), 0);
+  // A number has no start.
+  train.set_lr(0.25);
+  EXPECT_EQ(train.optimizer_state().count("lr_start"), 0u);
 }
 
 TEST(Rates, CountUpdatesNotStepsWhenAccumulating) {
@@ -166,7 +200,8 @@ TEST(Threads, StepsFromSeveralThreadsSerialise) {
   EXPECT_EQ(train.fingerprint(), serial.fingerprint());
 }
 
-// Copies of a result share what is behind it; steps go on meanwhile, and the program goes before its results do.
+// Copies of a result share what is behind it; steps go on meanwhile, and the program goes before
+// its results do.
 TEST(Threads, CopiesOfAResultAreReadAtOnce) {
   auto train = compile_mlp(), twin = compile_mlp();
   std::vector<Result> results;

@@ -1,4 +1,5 @@
-// Attention and its gradient on the CPU against plain loops in double, for the sizes at which blocks begin and end.
+// Attention and its gradient on the CPU against plain loops in double, for the sizes at which
+// blocks begin and end.
 #include "tests/cpu/each_target.h"
 #include "tests/cpu/sequence_kernel.h"
 
@@ -21,7 +22,9 @@ struct Plain {
     const std::int64_t first = c.start == -1000 ? c.S - c.T : c.start;
     return c.causal ? std::clamp<std::int64_t>(first + t + 1, 0, c.S) : c.S;
   }
-  static double& at(std::vector<double>& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; }
+  static double& at(std::vector<double>& x, std::int64_t i) {
+    return x[static_cast<std::size_t>(i)];
+  }
 
   void run(double scale) {
     out.assign(static_cast<std::size_t>(c.B * c.T * c.H * c.V), 0);
@@ -43,7 +46,8 @@ struct Plain {
     std::vector<double> w(static_cast<std::size_t>(n)), dw(static_cast<std::size_t>(n));
     double top = -std::numeric_limits<double>::infinity(), sum = 0, mean = 0;
     for (std::int64_t s = 0; s < n; ++s) {
-      for (std::int64_t d = 0; d < c.D; ++d) at(w, s) += scale * at(q, query * c.D + d) * at(k, key(s) * c.D + d);
+      for (std::int64_t d = 0; d < c.D; ++d)
+        at(w, s) += scale * at(q, query * c.D + d) * at(k, key(s) * c.D + d);
       top = std::max(top, at(w, s));
     }
     for (double& x : w) sum += x = std::exp(x - top);
@@ -67,9 +71,10 @@ struct Plain {
 };
 
 void check_here(const Case& c) {
-  SCOPED_TRACE(testing::Message() << "B " << c.B << " H " << c.H << " G " << c.G << " T " << c.T << " S " << c.S
-                                  << " D " << c.D << " V " << c.V << " causal " << c.causal << " lies "
-                                  << static_cast<int>(c.lies) << " start " << c.start);
+  SCOPED_TRACE(testing::Message() << "B " << c.B << " H " << c.H << " G " << c.G << " T " << c.T
+                                  << " S " << c.S << " D " << c.D << " V " << c.V << " causal "
+                                  << c.causal << " lies " << static_cast<int>(c.lies) << " start "
+                                  << c.start);
   const double scale = 0.7 / std::sqrt(static_cast<double>(c.D) + 1);
   ir::AttentionShape s{.B = c.B,
                        .H = c.H,
@@ -88,7 +93,8 @@ void check_here(const Case& c) {
   plain.v = forward.add({c.B, c.G, c.S, c.V}, c.lies, -3, 3);
   KernelTest backward = forward;
   plain.g.assign(static_cast<std::size_t>(c.B * c.H * c.T * c.V), 0);
-  for (std::size_t i = 0; i < plain.g.size(); ++i) plain.g[i] = std::sin(static_cast<double>(i) * 0.37);
+  for (std::size_t i = 0; i < plain.g.size(); ++i)
+    plain.g[i] = std::sin(static_cast<double>(i) * 0.37);
   plain.run(scale);
 
   forward.kernel.kind = ir::Kernel::Kind::attention;
@@ -111,8 +117,8 @@ void check_here(const Case& c) {
   backward.put({c.B, c.H, c.T, c.V}, c.lies, plain.g);
   if (s.cached) backward.put_int(c.start);
   const std::vector<float> got = backward.run(s.gradient_elements());
-  const auto compare = [&](const char* name, ir::PackedPart part, std::int64_t rows, std::int64_t size,
-                           const std::vector<double>& wanted) {
+  const auto compare = [&](const char* name, ir::PackedPart part, std::int64_t rows,
+                           std::int64_t size, const std::vector<double>& wanted) {
     std::vector<float> part_of(wanted.size());
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t i = 0; i < size; ++i)
@@ -183,27 +189,32 @@ TEST(AttentionKernel, OfNothing) {
   check({2, 2, 2, 8, 8, 8, 0, true});
 }
 
-// The score of a key that a query does not see has no influence on it, whatever it is; a score of -inf weighs nothing,
-// and NaN shows. (A value that is no number is multiplied by a weight of zero, as where attention is written out: it may
-// show in queries that do not see it.)
+// The score of a key that a query does not see has no influence on it, whatever it is; a score of
+// -inf weighs nothing, and NaN shows. (A value that is no number is multiplied by a weight of zero,
+// as where attention is written out: it may show in queries that do not see it.)
 void check_bad_key(double bad, std::int64_t where) {
   constexpr std::int64_t T = 70, D = 8;
-  const ir::AttentionShape s{.B = 1, .H = 1, .G = 1, .T = T, .S = T, .D = D, .V = D, .causal = true, .scale = 1};
+  const ir::AttentionShape s{
+      .B = 1, .H = 1, .G = 1, .T = T, .S = T, .D = D, .V = D, .causal = true, .scale = 1};
   KernelTest test;
   test.kernel.kind = ir::Kernel::Kind::attention;
   test.kernel.attention = s;
   std::vector<double> ones(T * D, 1.0), k(T * D, 1.0), v(T * D);
-  for (std::int64_t i = 0; i < T * D; ++i) v[static_cast<std::size_t>(i)] = static_cast<double>(i / D);
+  for (std::int64_t i = 0; i < T * D; ++i)
+    v[static_cast<std::size_t>(i)] = static_cast<double>(i / D);
   k[static_cast<std::size_t>(where * D)] = bad;
   for (const auto* x : {&ones, &k, &v}) test.put({1, 1, T, D}, Lies::in_order, *x);
   const std::vector<float> out = test.run(s.result_elements());
   for (std::int64_t t = 0; t < T; ++t) {
     const float x = out[static_cast<std::size_t>(t * D)];
     const auto n = static_cast<double>(t + 1), total = n * (n - 1) / 2;
-    if (t < where) EXPECT_NEAR(static_cast<double>(x), total / n, 1e-5 * n) << t << " before " << where;
+    if (t < where)
+      EXPECT_NEAR(static_cast<double>(x), total / n, 1e-5 * n) << t << " before " << where;
     else if (bad < 0 && t > 0)
-      EXPECT_NEAR(static_cast<double>(x), (total - static_cast<double>(where)) / (n - 1), 1e-5 * n) << t;
-    else EXPECT_TRUE(std::isnan(x)) << t << " sees " << where << " of " << bad;
+      EXPECT_NEAR(static_cast<double>(x), (total - static_cast<double>(where)) / (n - 1), 1e-5 * n)
+          << t;
+    else
+      EXPECT_TRUE(std::isnan(x)) << t << " sees " << where << " of " << bad;
   }
 }
 

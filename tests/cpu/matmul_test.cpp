@@ -1,6 +1,7 @@
-// Products as the CPU computes them, against plain loops in double: all small sizes, and random ones with
-// strides, turned operands, batches, broadcasting, prologues, epilogues, several right operands and column
-// sums. Whatever lies around the results stays as it was, and any number of threads gives the same bits.
+// Products as the CPU computes them, against plain loops in double: all small sizes, and random
+// ones with strides, turned operands, batches, broadcasting, prologues, epilogues, several right
+// operands and column sums. Whatever lies around the results stays as it was, and any number of
+// threads gives the same bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +37,8 @@ struct Side {
 struct PartSpec {
   std::int64_t N = 1;
   Side b;
-  bool epilogue = false;  // max(product + bias of the column, 0.5 * other operand), and the product itself
+  bool epilogue =
+      false;  // max(product + bias of the column, 0.5 * other operand), and the product itself
   bool sums = false;
 };
 
@@ -70,7 +72,8 @@ class Arena {
   std::vector<float> floats_;
 };
 
-IndexMap lay(Lie lie, std::int64_t B, std::int64_t rows, std::int64_t columns, std::int64_t& floats) {
+IndexMap lay(Lie lie, std::int64_t B, std::int64_t rows, std::int64_t columns,
+             std::int64_t& floats) {
   const auto of = [&](Shape shape) {
     floats = shape.count();
     return IndexMap::contiguous(shape);
@@ -107,7 +110,8 @@ ir::Load load(Arena& arena, const IndexMap& map, std::int64_t floats) {
 ir::ScalarProgram operand(int slot, bool squared) {
   ir::ScalarProgram program;
   const ir::Reg x = program.load(slot, DType::f32);
-  if (squared) program.binary(ScalarOp::add, program.binary(ScalarOp::mul, x, x), program.constant(0.25));
+  if (squared)
+    program.binary(ScalarOp::add, program.binary(ScalarOp::mul, x, x), program.constant(0.25));
   return program;
 }
 
@@ -129,13 +133,15 @@ class Case {
       const ir::Reg product = part.epilogue.push({.op = ScalarOp::accumulator});
       const Shape shape{spec.B, spec.M, p.N};
       if (p.epilogue) {
-        kernel_.loads.push_back(load(arena_, IndexMap::contiguous({1, 1, p.N}).broadcast(shape), p.N));
+        kernel_.loads.push_back(
+            load(arena_, IndexMap::contiguous({1, 1, p.N}).broadcast(shape), p.N));
         const ir::Reg biased =
             part.epilogue.binary(ScalarOp::add, product, part.epilogue.load(slots(), DType::f32));
         kernel_.loads.push_back(load(arena_, IndexMap::contiguous(shape), shape.count()));
-        const ir::Reg half = part.epilogue.binary(ScalarOp::mul, part.epilogue.load(slots(), DType::f32),
-                                                  part.epilogue.constant(0.5));
-        part.stores.push_back(store(shape.count(), part.epilogue.binary(ScalarOp::maximum, biased, half)));
+        const ir::Reg half = part.epilogue.binary(
+            ScalarOp::mul, part.epilogue.load(slots(), DType::f32), part.epilogue.constant(0.5));
+        part.stores.push_back(
+            store(shape.count(), part.epilogue.binary(ScalarOp::maximum, biased, half)));
       }
       part.stores.push_back(store(shape.count(), product));
       part.sums_columns = p.sums;
@@ -145,9 +151,11 @@ class Case {
     std::mt19937 random(seed);
     arena_.fill(random);
     for (std::size_t i = 0; spec.wild && i < kernel_.loads.size(); ++i) {
-      const std::int64_t at = kernel_.loads[i].place.offset + static_cast<std::int64_t>(random() % 50);
+      const std::int64_t at =
+          kernel_.loads[i].place.offset + static_cast<std::int64_t>(random() % 50);
       arena_.data()[std::min<std::int64_t>(at, arena_.size() - 1)] =
-          random() % 3 == 0 ? std::numeric_limits<float>::quiet_NaN() : std::numeric_limits<float>::infinity();
+          random() % 3 == 0 ? std::numeric_limits<float>::quiet_NaN()
+                            : std::numeric_limits<float>::infinity();
     }
   }
 
@@ -198,8 +206,8 @@ class Case {
     return {.place = {ir::Space::arena, arena_.take(n)}, .value = value};
   }
 
-  static double read(const std::vector<float>& floats, const ir::Load& from, std::int64_t b, std::int64_t i,
-                     std::int64_t j) {
+  static double read(const std::vector<float>& floats, const ir::Load& from, std::int64_t b,
+                     std::int64_t i, std::int64_t j) {
     const std::int64_t position[] = {b, i, j};
     double fill = 0;
     return floats[static_cast<std::size_t>(from.place.offset + from.map.address(position, fill))];
@@ -211,7 +219,8 @@ class Case {
     const ir::MatmulPart& part = kernel_.parts[index];
     std::size_t slot = 1;
     for (std::size_t i = 0; i < index; ++i) slot += spec_.parts[i].epilogue ? 3 : 1;
-    const auto value = [&](const Side& side, std::size_t at, std::int64_t b, std::int64_t i, std::int64_t j) {
+    const auto value = [&](const Side& side, std::size_t at, std::int64_t b, std::int64_t i,
+                           std::int64_t j) {
       const double x = read(floats, kernel_.loads[at], b, i, j);
       return side.squared ? x * x + 0.25 : x;
     };
@@ -257,7 +266,8 @@ std::string unit_name(const testing::TestParamInfo<Products>& each) {
   return each.param == Products::amx ? "amx" : "vectors";
 }
 INSTANTIATE_TEST_SUITE_P(By, Matmul, testing::Values(Products::vectors, Products::amx), unit_name);
-INSTANTIATE_TEST_SUITE_P(By, SlowMatmul, testing::Values(Products::vectors, Products::amx), unit_name);
+INSTANTIATE_TEST_SUITE_P(By, SlowMatmul, testing::Values(Products::vectors, Products::amx),
+                         unit_name);
 
 TEST_P(Matmul, SmallSizes) {
   for (std::int64_t M = 1; M <= 20; ++M)
@@ -265,7 +275,8 @@ TEST_P(Matmul, SmallSizes) {
       for (std::int64_t K = 1; K <= 20; K += K < 6 ? 1 : 7) {
         const auto turned = [](std::int64_t n) { return Side{n % 2 ? Lie::turned : Lie::plain}; };
         SCOPED_TRACE(testing::Message() << M << " x " << N << " x " << K);
-        Case({1, M, K, turned(M + K), {{N, turned(N), N % 3 == 0, K % 3 == 0}}}, 1).check(GetParam());
+        Case({1, M, K, turned(M + K), {{N, turned(N), N % 3 == 0, K % 3 == 0}}}, 1)
+            .check(GetParam());
         if (HasFatalFailure()) return;
       }
 }
@@ -288,8 +299,8 @@ TEST_P(Matmul, RandomOnes) {
     for (const PartSpec& part : spec.parts) N += part.N;
     if (spec.B * spec.M * spec.K * N > 20'000'000) spec.K = 1 + spec.K % 50, spec.B = 1;
     spec.wild = seed % 4 == 0;
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << spec.B << " x " << spec.M << " x " << N
-                                    << " x " << spec.K);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": " << spec.B << " x " << spec.M << " x "
+                                    << N << " x " << spec.K);
     Case(spec, seed).check(GetParam());
     if (HasFatalFailure()) return;
   }
@@ -303,7 +314,8 @@ TEST(MatmulTargets, EveryTarget) {
       const auto other = 1 + n * 7 % 23, K = 1 + n * n % 300;
       Case({1, n, K, plain, {{other, plain, true, true}}}, 1).check();
       Case({1, n, K, turned, {{other, turned, false, true}}}, 2).check();
-      Case({2, other, K, squared, {{n, turned, false, false}, {3, squared, true, true}}}, 3).check();
+      Case({2, other, K, squared, {{n, turned, false, false}, {3, squared, true, true}}}, 3)
+          .check();
       Case({1, n, 1 + 20 * n, turned, {{1, plain, true, false}}}, 4).check();
       Case({1, 1, 1 + 20 * n, plain, {{n, turned, false, true}}}, 5).check();
     }
@@ -317,24 +329,27 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
     for (const std::int64_t N : {1, 7, 64, 600})
       for (const std::int64_t K : {1, 40, 2000}) {
         SCOPED_TRACE(testing::Message() << M << " x " << N << " x " << K);
-        const std::int64_t a = 0, b = a + M * K, bias = b + K * N, x = bias + N, z = x + M * N, all = z + M * N;
+        const std::int64_t a = 0, b = a + M * K, bias = b + K * N, x = bias + N, z = x + M * N,
+                           all = z + M * N;
         ir::Kernel kernel;
         kernel.kind = ir::Kernel::Kind::matmul;
         kernel.M = M, kernel.K = K;
         const auto at = [](std::int64_t offset) { return ir::Place{ir::Space::arena, offset}; };
-        kernel.loads = {{.place = at(a), .map = IndexMap::contiguous({1, M, K})},
-                        {.place = at(b), .map = IndexMap::contiguous({1, K, N})},
-                        {.place = at(bias), .map = IndexMap::contiguous({1, 1, N}).broadcast({1, M, N})},
-                        {.place = at(x), .map = IndexMap::contiguous({1, M, N})}};
+        kernel.loads = {
+            {.place = at(a), .map = IndexMap::contiguous({1, M, K})},
+            {.place = at(b), .map = IndexMap::contiguous({1, K, N})},
+            {.place = at(bias), .map = IndexMap::contiguous({1, 1, N}).broadcast({1, M, N})},
+            {.place = at(x), .map = IndexMap::contiguous({1, M, N})}};
         kernel.a.load(0, DType::f32);
         ir::MatmulPart part;
         part.N = N;
         part.b.load(1, DType::f32);
         ir::ScalarProgram& e = part.epilogue;
-        const ir::Reg product = e.push({.op = ScalarOp::accumulator}), added = e.load(2, DType::f32),
-                      old = e.load(3, DType::f32);
+        const ir::Reg product = e.push({.op = ScalarOp::accumulator}),
+                      added = e.load(2, DType::f32), old = e.load(3, DType::f32);
         const ir::Reg y = e.binary(ScalarOp::add, e.binary(ScalarOp::add, product, added), old);
-        part.stores = {{.place = at(x), .value = y}, {.place = at(z), .value = e.binary(ScalarOp::sub, y, old)}};
+        part.stores = {{.place = at(x), .value = y},
+                       {.place = at(z), .value = e.binary(ScalarOp::sub, y, old)}};
         kernel.parts.push_back(part);
         std::vector<float> before(static_cast<std::size_t>(all));
         std::mt19937 random(7);
@@ -349,8 +364,12 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
           if (first.empty()) first = memory;
           ASSERT_TRUE(memory == first);
         }
-        const auto was = [&](std::int64_t i) { return static_cast<double>(before[static_cast<std::size_t>(i)]); };
-        const auto is = [&](std::int64_t i) { return static_cast<double>(first[static_cast<std::size_t>(i)]); };
+        const auto was = [&](std::int64_t i) {
+          return static_cast<double>(before[static_cast<std::size_t>(i)]);
+        };
+        const auto is = [&](std::int64_t i) {
+          return static_cast<double>(first[static_cast<std::size_t>(i)]);
+        };
         for (std::int64_t i = 0; i < M; ++i)
           for (std::int64_t j = 0; j < N; ++j) {
             double sum = was(bias + j);
@@ -361,7 +380,8 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
       }
 }
 
-// Sizes of training: weight gradients, tiles in both directions, and the right operand packed for all.
+// Sizes of training: weight gradients, tiles in both directions, and the right operand packed for
+// all.
 TEST_P(Matmul, LargeOnes) {
   const Side plain{Lie::plain}, turned{Lie::turned};
   const auto check = [](std::int64_t M, std::int64_t N, std::int64_t K, Side a, Side b) {
@@ -378,10 +398,17 @@ TEST_P(Matmul, LargeOnes) {
   check(1, 1000, 512, plain, turned);
   check(1, 1000, 512, plain, plain);
   check(1000, 1, 512, plain, plain);
-  check(512, 200, 770, plain, plain);  // several blocks of k, and an epilogue for some rows at a time
-  Case({1, 1100, 9, plain, {{200, plain, true, true}, {300, turned, false, false}, {70, plain, true, false}}}, 3)
+  check(512, 200, 770, plain,
+        plain);  // several blocks of k, and an epilogue for some rows at a time
+  Case({1,
+        1100,
+        9,
+        plain,
+        {{200, plain, true, true}, {300, turned, false, false}, {70, plain, true, false}}},
+       3)
       .check(GetParam());
-  Case({7, 300, 20, plain, {{600, turned, true, false}}}, 3).check(GetParam());  // batches and stripes in turn
+  Case({7, 300, 20, plain, {{600, turned, true, false}}}, 3)
+      .check(GetParam());  // batches and stripes in turn
 }
 
 TEST_P(SlowMatmul, MoreThanIsPackedAtATime) {
@@ -408,9 +435,10 @@ class PlainProduct {
     kernel.kind = ir::Kernel::Kind::matmul;
     kernel.M = M, kernel.K = K;
     const auto at = [](std::int64_t offset) { return ir::Place{ir::Space::arena, offset}; };
-    const IndexMap left =
-        turned ? IndexMap::contiguous({1, K, M}).permute({0, 2, 1}) : IndexMap::contiguous({1, M, K});
-    kernel.loads = {{.place = at(0), .map = left}, {.place = at(M * K), .map = IndexMap::contiguous({1, K, N})}};
+    const IndexMap left = turned ? IndexMap::contiguous({1, K, M}).permute({0, 2, 1})
+                                 : IndexMap::contiguous({1, M, K});
+    kernel.loads = {{.place = at(0), .map = left},
+                    {.place = at(M * K), .map = IndexMap::contiguous({1, K, N})}};
     kernel.a.load(0, DType::f32);
     ir::MatmulPart part;
     part.N = N;
@@ -434,8 +462,8 @@ class PlainProduct {
   std::unique_ptr<Compiled> compiled_;
 };
 
-std::vector<float> product(std::int64_t M, std::int64_t K, std::int64_t N, const std::vector<float>& a,
-                           const std::vector<float>& b, Products by) {
+std::vector<float> product(std::int64_t M, std::int64_t K, std::int64_t N,
+                           const std::vector<float>& a, const std::vector<float>& b, Products by) {
   Pool pool(2);
   return PlainProduct(M, K, N, a, b, by).run(pool);
 }
@@ -448,12 +476,13 @@ std::vector<float> normal_numbers(std::int64_t n, std::uint32_t seed, double siz
   return out;
 }
 
-// Element (i, j) of [M, K] times [K, N] in double, and the sizes of the finite terms that were added.
+// Element (i, j) of [M, K] times [K, N] in double, and the sizes of the finite terms that were
+// added.
 struct Exact {
   double sum = 0, size = 0;
 };
-Exact exact(const std::vector<float>& a, const std::vector<float>& b, std::int64_t K, std::int64_t N, std::int64_t i,
-            std::int64_t j) {
+Exact exact(const std::vector<float>& a, const std::vector<float>& b, std::int64_t K,
+            std::int64_t N, std::int64_t i, std::int64_t j) {
   Exact out;
   for (std::int64_t k = 0; k < K; ++k) {
     const double term = static_cast<double>(a[static_cast<std::size_t>(i * K + k)]) *
@@ -471,25 +500,29 @@ double worst_error(std::int64_t M, std::int64_t K, std::int64_t N, const std::ve
   for (std::int64_t i = 0; i < M; ++i)
     for (std::int64_t j = 0; j < N; ++j) {
       const auto [sum, size] = exact(a, b, K, N, i, j);
-      const double error = std::abs(static_cast<double>(c[static_cast<std::size_t>(i * N + j)]) - sum) / size;
+      const double error =
+          std::abs(static_cast<double>(c[static_cast<std::size_t>(i * N + j)]) - sum) / size;
       if (!(error <= worst)) worst = error;  // NaN too
     }
   return worst;
 }
 
-// Half a unit in the last place is 6e-8. The six sums that make a product on the tile unit are a little worse for
-// one product and better for many.
+// Half a unit in the last place is 6e-8. The six sums that make a product on the tile unit are a
+// little worse for one product and better for many.
 TEST_P(Matmul, ErrorsAreThoseOfFloats) {
   for (const std::int64_t K : {1, 2, 32, 100, 1000})
     for (const double size : {1.0, 1e-12, 1e15}) {
-      const std::vector<float> a = normal_numbers(64 * K, 1, size), b = normal_numbers(K * 96, 2, size);
+      const std::vector<float> a = normal_numbers(64 * K, 1, size),
+                               b = normal_numbers(K * 96, 2, size);
       const double worst = worst_error(64, K, 96, a, b, product(64, K, 96, a, b, GetParam()));
-      const double bound = GetParam() == Products::amx ? (K == 1 ? 8e-8 : 1.3e-7) : (K == 1 ? 6e-8 : 3e-7);
+      const double bound =
+          GetParam() == Products::amx ? (K == 1 ? 8e-8 : 1.3e-7) : (K == 1 ? 6e-8 : 3e-7);
       EXPECT_LE(worst, bound) << K << " products, size " << size;
     }
 }
 
-// The operands of which pieces say least: 1 + 2^-8 - 2^-17 is 1, 2^-8 and -2^-17, and what is left out goes one way.
+// The operands of which pieces say least: 1 + 2^-8 - 2^-17 is 1, 2^-8 and -2^-17, and what is left
+// out goes one way.
 TEST_P(Matmul, ErrorsOfTheWorstOperands) {
   for (const std::int64_t K : {1, 64, 1000}) {
     const std::vector<float> a(static_cast<std::size_t>(16 * K), std::bit_cast<float>(0x3f807fc0u));
@@ -498,7 +531,8 @@ TEST_P(Matmul, ErrorsOfTheWorstOperands) {
   }
 }
 
-// Below the smallest normal number there are no pieces: what an operand loses is at most that number.
+// Below the smallest normal number there are no pieces: what an operand loses is at most that
+// number.
 TEST_P(Matmul, SmallNumbersLoseAtMostTheSmallestNormalNumber) {
   const std::int64_t M = 32, K = 40, N = 64;
   for (const double size : {1e-30, 1e-33, 1e-36, 1e-38, 1e-39}) {
@@ -508,16 +542,18 @@ TEST_P(Matmul, SmallNumbersLoseAtMostTheSmallestNormalNumber) {
       for (std::int64_t j = 0; j < N; ++j) {
         double sum = 0, bound = 0;
         for (std::int64_t k = 0; k < K; ++k) {
-          const double x = a[static_cast<std::size_t>(i * K + k)], y = b[static_cast<std::size_t>(k * N + j)];
+          const double x = a[static_cast<std::size_t>(i * K + k)],
+                       y = b[static_cast<std::size_t>(k * N + j)];
           sum += x * y, bound += std::abs(y) * (1.2e-38 + 1e-6 * std::abs(x));
         }
-        ASSERT_NEAR(c[static_cast<std::size_t>(i * N + j)], sum, bound) << size << ": " << i << ", " << j;
+        ASSERT_NEAR(c[static_cast<std::size_t>(i * N + j)], sum, bound)
+            << size << ": " << i << ", " << j;
       }
   }
 }
 
-// One thread, which works for another program between two rounds of this one; the second round begins with the rows
-// that the first one ended with.
+// One thread, which works for another program between two rounds of this one; the second round
+// begins with the rows that the first one ended with.
 class Interrupted : public Executor {
  public:
   explicit Interrupted(PlainProduct& other) : other_(other) {}
@@ -540,13 +576,15 @@ TEST_P(Matmul, OtherProgramsMayRunBetweenRounds) {
   Pool alone(1);
   PlainProduct large(M, K, N, a, b, GetParam());
   const std::vector<float> expected = large.run(alone);
-  PlainProduct other(150, 70, 80, normal_numbers(150 * 70, 11), normal_numbers(70 * 80, 12), Products::vectors, true);
+  PlainProduct other(150, 70, 80, normal_numbers(150 * 70, 11), normal_numbers(70 * 80, 12),
+                     Products::vectors, true);
   Interrupted interrupted(other);
   EXPECT_TRUE(large.run(interrupted) == expected);
   EXPECT_GE(interrupted.calls(), 4);
 }
 
-// What floats can say exactly comes out exactly: numbers picked out by ones, and sums of whole numbers.
+// What floats can say exactly comes out exactly: numbers picked out by ones, and sums of whole
+// numbers.
 TEST_P(Matmul, IsExactWhereFloatsAre) {
   const std::int64_t M = 48, K = 70, N = 100;
   const std::vector<float> b = normal_numbers(K * N, 3);
@@ -555,7 +593,8 @@ TEST_P(Matmul, IsExactWhereFloatsAre) {
   const std::vector<float> picked = product(M, K, N, pick, b, GetParam());
   for (std::int64_t i = 0; i < M; ++i)
     for (std::int64_t j = 0; j < N; ++j)
-      ASSERT_EQ(picked[static_cast<std::size_t>(i * N + j)], b[static_cast<std::size_t>(i * 29 % K * N + j)]);
+      ASSERT_EQ(picked[static_cast<std::size_t>(i * N + j)],
+                b[static_cast<std::size_t>(i * 29 % K * N + j)]);
   std::mt19937 random(4);
   std::vector<float> x(static_cast<std::size_t>(M * K)), y(static_cast<std::size_t>(K * N));
   for (float& v : x) v = static_cast<float>(random() % 511) - 255;
@@ -563,9 +602,11 @@ TEST_P(Matmul, IsExactWhereFloatsAre) {
   EXPECT_EQ(worst_error(M, K, N, x, y, product(M, K, N, x, y, GetParam())), 0);
 }
 
-// Infinities, NaNs and the largest numbers, in the middle and at edges, for one round of k and for several.
+// Infinities, NaNs and the largest numbers, in the middle and at edges, for one round of k and for
+// several.
 TEST_P(Matmul, WhatIsNotFinite) {
-  constexpr float kInf = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity(),
+                  kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kMost = std::numeric_limits<float>::max();
   const std::int64_t M = 133, N = 101;
   for (const std::int64_t K : {40, 700}) {
@@ -576,10 +617,12 @@ TEST_P(Matmul, WhatIsNotFinite) {
     put(a, 3 * K + 7, kInf), put(a, 40 * K + 1, -kInf), put(a, 40 * K + 2, kInf);
     put(a, 100 * K + K - 1, kNan), put(a, 70 * K + 5, kMost), put(a, 132 * K, -kMost);
     // Adding to their bits goes through to the sign.
-    put(a, 110 * K, std::bit_cast<float>(0x7fffffffu)), put(a, 111 * K, std::bit_cast<float>(0xffffffffu));
+    put(a, 110 * K, std::bit_cast<float>(0x7fffffffu)),
+        put(a, 111 * K, std::bit_cast<float>(0xffffffffu));
     put(a, 112 * K + 3, std::bit_cast<float>(0x7f800001u));
     put(b, 20 * N + 100, kInf), put(b, 5 * N + 33, kNan), put(b, 8 * N + 64, kMost);
-    for (std::int64_t j = 0; j < N; ++j) put(b, 7 * N + j, j % 3 == 0 ? 0.0f : j % 3 == 1 ? 1.0f : -2.0f);
+    for (std::int64_t j = 0; j < N; ++j)
+      put(b, 7 * N + j, j % 3 == 0 ? 0.0f : j % 3 == 1 ? 1.0f : -2.0f);
     put(b, 5 * N + 2, 0.25f), put(b, 5 * N + 4, 4);  // of the largest: a quarter, and too much
     const std::vector<float> c = product(M, K, N, a, b, GetParam());
     int nans = 0, infinities = 0;
@@ -607,7 +650,8 @@ TEST_P(Matmul, WhatIsNotFinite) {
   }
 }
 
-// Which unit computes a product follows from its shape alone: the large ones of training go to the tiles.
+// Which unit computes a product follows from its shape alone: the large ones of training go to the
+// tiles.
 TEST(MatmulCut, TilesAreForProductsThatPayTheWayThere) {
   const auto by = [](std::int64_t M, std::int64_t K, std::int64_t N) {
     constexpr Products kBoth[] = {Products::vectors, Products::amx};
@@ -623,7 +667,8 @@ TEST(MatmulCut, TilesAreForProductsThatPayTheWayThere) {
   EXPECT_EQ(by(16, 16, 16), Products::vectors);
   const std::int64_t N = 1024;
   constexpr Products kVectors = Products::vectors;
-  EXPECT_EQ(cut_matmul(1, N, N, std::span(&N, 1), false, std::span(&kVectors, 1)).by, Products::vectors);
+  EXPECT_EQ(cut_matmul(1, N, N, std::span(&N, 1), false, std::span(&kVectors, 1)).by,
+            Products::vectors);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ class InOrder : public Executor {
 
 std::vector<float> numbers(std::size_t n) {
   std::vector<float> x(n);
-  for (std::size_t i = 0; i < n; ++i) x[i] = unit_float(threefry(1, 2, static_cast<std::uint32_t>(i), 3)[0]) - 0.5f;
+  for (std::size_t i = 0; i < n; ++i)
+    x[i] = unit_float(threefry(1, 2, static_cast<std::uint32_t>(i), 3)[0]) - 0.5f;
   return x;
 }
 
@@ -46,9 +47,15 @@ std::vector<float> run(const Kernel& kernel, std::vector<float> memory, bool bac
 ir::Load load(std::int64_t offset, const IndexMap& map) {
   return {.place = {ir::Space::arena, offset}, .map = map};
 }
-ir::Store store(std::int64_t offset, Reg value) { return {.place = {ir::Space::arena, offset}, .value = value}; }
+ir::Store store(std::int64_t offset, Reg value) {
+  return {.place = {ir::Space::arena, offset}, .value = value};
+}
 Reg reduce(ir::ScalarProgram& p, Reg a) {
-  return p.push({.op = ScalarOp::reduce, .dtype = DType::f32, .a = a, .combine = ir::Combine::add, .line = true});
+  return p.push({.op = ScalarOp::reduce,
+                 .dtype = DType::f32,
+                 .a = a,
+                 .combine = ir::Combine::add,
+                 .line = true});
 }
 
 // (x - mean) * gain + shift, gain a row that all lines share and every second element of memory.
@@ -58,7 +65,10 @@ Kernel norm(std::int64_t lines, std::int64_t length) {
   const Shape shape{lines, length};
   const std::int64_t n = lines * length;
   k.loads = {load(0, IndexMap::contiguous(shape)),
-             load(n, IndexMap::contiguous({1, length, 2}).narrow(2, 0, 1).reshape({1, length}).broadcast(shape)),
+             load(n, IndexMap::contiguous({1, length, 2})
+                         .narrow(2, 0, 1)
+                         .reshape({1, length})
+                         .broadcast(shape)),
              load(n + 2 * length, IndexMap::contiguous({1, 1}).broadcast(shape))};
   ir::ScalarProgram& p = k.program;
   const Reg x = p.load(0, DType::f32);
@@ -75,13 +85,17 @@ TEST(Rows, NormsOfAllLengths) {
     for (const std::int64_t length : {1, 2, 7, 12, 15, 16, 17, 33, 64, 65, 128, 300, 700})
       for (const std::int64_t lines : {1, 3, 50, 300}) {
         const std::int64_t n = lines * length, out = n + 2 * length + 1;
-        const std::vector<float> before = numbers(static_cast<std::size_t>(2 * n + 2 * length + 1 + lines + 4));
+        const std::vector<float> before =
+            numbers(static_cast<std::size_t>(2 * n + 2 * length + 1 + lines + 4));
         const std::vector<float> after = run(norm(lines, length), before);
         EXPECT_EQ(run(norm(lines, length), before, true), after);
-        const auto at = [&](std::int64_t i) { return static_cast<double>(before[static_cast<std::size_t>(i)]); };
+        const auto at = [&](std::int64_t i) {
+          return static_cast<double>(before[static_cast<std::size_t>(i)]);
+        };
         for (std::int64_t l = 0; l < lines; ++l) {
           double mean = 0;
-          for (std::int64_t i = 0; i < length; ++i) mean += at(l * length + i) / static_cast<double>(length);
+          for (std::int64_t i = 0; i < length; ++i)
+            mean += at(l * length + i) / static_cast<double>(length);
           for (std::int64_t i = 0; i < length; ++i)
             ASSERT_NEAR(after[static_cast<std::size_t>(out + l * length + i)],
                         (at(l * length + i) - mean) * at(n + 2 * i) + at(n + 2 * length), 1e-6)
@@ -90,7 +104,8 @@ TEST(Rows, NormsOfAllLengths) {
         }
         for (std::int64_t i = 0; i < out; ++i)
           ASSERT_EQ(after[static_cast<std::size_t>(i)], before[static_cast<std::size_t>(i)]);
-        for (std::size_t i = after.size() - 4; i < after.size(); ++i) ASSERT_EQ(after[i], before[i]);
+        for (std::size_t i = after.size() - 4; i < after.size(); ++i)
+          ASSERT_EQ(after[i], before[i]);
       }
   });
 }
@@ -112,7 +127,8 @@ TEST(Rows, ResultsInPlaceDoNotHideOldValues) {
   for (std::size_t i = 0; i < kCount; ++i) {
     const float x = before[i], y = before[kCount + i];
     ASSERT_EQ(after[i], x + x);
-    const volatile float product = (x + x) * y;  // rounded by itself, whatever the compiler would like
+    const volatile float product =
+        (x + x) * y;  // rounded by itself, whatever the compiler would like
     ASSERT_EQ(after[kCount + i], product + x);
   }
 }
@@ -123,7 +139,8 @@ TEST(Rows, OneValueForAll) {
   for (const float flag : {0.0f, 1.0f}) {
     Kernel k;
     k.length = kCount;
-    const IndexMap each = IndexMap::contiguous({kCount}), one = IndexMap::contiguous({1}).broadcast({kCount});
+    const IndexMap each = IndexMap::contiguous({kCount}),
+                   one = IndexMap::contiguous({1}).broadcast({kCount});
     k.loads = {load(0, each), load(kCount, one), load(kCount + 1, one)};
     ir::ScalarProgram& p = k.program;
     const Reg x = p.load(0, DType::f32), on = p.load(1, DType::f32), scale = p.load(2, DType::f32);
@@ -132,8 +149,8 @@ TEST(Rows, OneValueForAll) {
     const Reg repeated = p.binary(ScalarOp::mul, x, p.unary(ScalarOp::exp, scale));
     const Reg chosen = p.select(yes, product, x);
     const Reg constant = p.select(yes, root, p.constant(3));
-    k.stores = {store(kCount + 2, chosen), store(2 * kCount + 2, repeated), store(3 * kCount + 2, constant),
-                store(4 * kCount + 2, product)};
+    k.stores = {store(kCount + 2, chosen), store(2 * kCount + 2, repeated),
+                store(3 * kCount + 2, constant), store(4 * kCount + 2, product)};
     std::vector<float> before = numbers(5 * kCount + 2);
     before[kCount] = flag, before[kCount + 1] = 0.25f;
     const std::vector<float> after = run(k, before);
@@ -147,20 +164,25 @@ TEST(Rows, OneValueForAll) {
   }
 }
 
-// A bias over rows that a kernel without reductions takes as lines; lengths that are no part of a block, too.
+// A bias over rows that a kernel without reductions takes as lines; lengths that are no part of a
+// block, too.
 TEST(Rows, ElementwiseWithARepeatedRow) {
   for (const std::int64_t length : {3, 16, 24, 64, 100, 512, 1000}) {
     const std::int64_t lines = 37, n = lines * length;
     Kernel k;
     k.length = n;
     const Shape shape{lines, length};
-    k.loads = {load(0, IndexMap::contiguous(shape)), load(n, IndexMap::contiguous({1, length}).broadcast(shape))};
+    k.loads = {load(0, IndexMap::contiguous(shape)),
+               load(n, IndexMap::contiguous({1, length}).broadcast(shape))};
     ir::ScalarProgram& p = k.program;
-    k.stores = {store(n + length, p.binary(ScalarOp::add, p.load(0, DType::f32), p.load(1, DType::f32)))};
-    const std::vector<float> before = numbers(static_cast<std::size_t>(2 * n + length)), after = run(k, before);
+    k.stores = {
+        store(n + length, p.binary(ScalarOp::add, p.load(0, DType::f32), p.load(1, DType::f32)))};
+    const std::vector<float> before = numbers(static_cast<std::size_t>(2 * n + length)),
+                             after = run(k, before);
     for (std::int64_t i = 0; i < n; ++i)
-      ASSERT_EQ(after[static_cast<std::size_t>(n + length + i)],
-                before[static_cast<std::size_t>(i)] + before[static_cast<std::size_t>(n + i % length)]);
+      ASSERT_EQ(
+          after[static_cast<std::size_t>(n + length + i)],
+          before[static_cast<std::size_t>(i)] + before[static_cast<std::size_t>(n + i % length)]);
   }
 }
 
@@ -181,7 +203,8 @@ TEST(Rows, SumsDownColumns) {
           double sum = 0;
           for (std::int64_t r = 0; r < rows; ++r)
             sum += static_cast<double>(before[static_cast<std::size_t>(r * columns + c)]);
-          ASSERT_NEAR(after[static_cast<std::size_t>(rows * columns + c)], sum, 1e-6 * (1 + std::fabs(sum)));
+          ASSERT_NEAR(after[static_cast<std::size_t>(rows * columns + c)], sum,
+                      1e-6 * (1 + std::fabs(sum)));
         }
       }
   });

@@ -1,5 +1,5 @@
-// The selective scan and its gradient on the CPU against plain loops in double, for the sizes at which blocks of
-// channels and of states begin and end.
+// The selective scan and its gradient on the CPU against plain loops in double, for the sizes at
+// which blocks of channels and of states begin and end.
 #include "tests/cpu/each_target.h"
 #include "tests/cpu/sequence_kernel.h"
 
@@ -16,11 +16,15 @@ struct Plain {
   const Case& c;
   std::vector<double> u, delta, A_log, B, C, D, g, y, states, du, ddelta, dB, dC, dA;
 
-  static double& at(std::vector<double>& x, std::int64_t i) { return x[static_cast<std::size_t>(i)]; }
+  static double& at(std::vector<double>& x, std::int64_t i) {
+    return x[static_cast<std::size_t>(i)];
+  }
 
   void run() {
     const std::int64_t kept = c.L > 0 ? (c.L + c.chunk - 1) / c.chunk - 1 : 0;
-    const auto zeros = [](std::int64_t n) { return std::vector<double>(static_cast<std::size_t>(n)); };
+    const auto zeros = [](std::int64_t n) {
+      return std::vector<double>(static_cast<std::size_t>(n));
+    };
     y = du = ddelta = zeros(c.B * c.L * c.E);
     dB = dC = zeros(c.B * c.L * c.N);
     states = zeros(c.B * kept * c.E * c.N);
@@ -46,7 +50,8 @@ struct Plain {
     const auto dl = [&](std::int64_t t) { return std::log1p(std::exp(at(delta, wide(t)))); };
     const auto weight = [&](std::int64_t t) { return c.zoh ? std::expm1(dl(t) * A) / A : dl(t); };
     for (std::int64_t t = 0; t < c.L; ++t) {
-      if (t > 0 && t % c.chunk == 0) at(states, ((b * kept + t / c.chunk - 1) * c.E + e) * c.N + n) = at(h, t);
+      if (t > 0 && t % c.chunk == 0)
+        at(states, ((b * kept + t / c.chunk - 1) * c.E + e) * c.N + n) = at(h, t);
       at(h, t + 1) = std::exp(dl(t) * A) * at(h, t) + weight(t) * at(B, narrow(t)) * at(u, wide(t));
       at(y, wide(t)) += at(C, narrow(t)) * at(h, t + 1);
     }
@@ -58,16 +63,19 @@ struct Plain {
       at(dB, narrow(t)) += G * weight(t) * at(u, wide(t));
       at(du, wide(t)) += G * weight(t) * at(B, narrow(t));
       at(ddelta, wide(t)) += G * (at(h, t) * A * a + Bu * (c.zoh ? a : 1));
-      at(dA, (b * c.E + e) * c.N + n) += G * (at(h, t) * dl(t) * a + (c.zoh ? Bu * (dl(t) * a - weight(t)) / A : 0));
+      at(dA, (b * c.E + e) * c.N + n) +=
+          G * (at(h, t) * dl(t) * a + (c.zoh ? Bu * (dl(t) * a - weight(t)) / A : 0));
       later = a * G;
     }
   }
 };
 
 void check_here(const Case& c) {
-  SCOPED_TRACE(testing::Message() << "B " << c.B << " L " << c.L << " E " << c.E << " N " << c.N << " chunk "
-                                  << c.chunk << " zoh " << c.zoh << " lies " << static_cast<int>(c.lies));
-  const ir::SelectiveScanShape s{.B = c.B, .L = c.L, .E = c.E, .N = c.N, .chunk = c.chunk, .zoh = c.zoh};
+  SCOPED_TRACE(testing::Message() << "B " << c.B << " L " << c.L << " E " << c.E << " N " << c.N
+                                  << " chunk " << c.chunk << " zoh " << c.zoh << " lies "
+                                  << static_cast<int>(c.lies));
+  const ir::SelectiveScanShape s{
+      .B = c.B, .L = c.L, .E = c.E, .N = c.N, .chunk = c.chunk, .zoh = c.zoh};
   const Shape wide{c.B, c.L, c.E}, narrow{c.B, c.L, c.N};
   Plain plain{c, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   KernelTest forward;
@@ -81,7 +89,8 @@ void check_here(const Case& c) {
   plain.D = forward.add({c.E}, Lies::in_order, -1, 1);
   KernelTest backward = forward;
   plain.g.assign(plain.u.size(), 0);
-  for (std::size_t i = 0; i < plain.g.size(); ++i) plain.g[i] = std::sin(static_cast<double>(i) * 0.73);
+  for (std::size_t i = 0; i < plain.g.size(); ++i)
+    plain.g[i] = std::sin(static_cast<double>(i) * 0.73);
   plain.run();
 
   const std::vector<float> y = forward.run(s.result_elements());
@@ -110,7 +119,8 @@ TEST(SelectiveScanKernel, OfAnyNumberOfStates) {
 
 TEST(SelectiveScanKernel, OfAnyNumberOfChannels) {
   for (const bool zoh : {false, true})
-    for (const std::int64_t E : {1, 3, 4, 15, 16, 17, 63, 64, 65, 130}) check({1, 18, E, 12, 7, zoh});
+    for (const std::int64_t E : {1, 3, 4, 15, 16, 17, 63, 64, 65, 130})
+      check({1, 18, E, 12, 7, zoh});
 }
 
 TEST(SelectiveScanKernel, OfOperandsAnywhere) {
@@ -144,9 +154,11 @@ void check_far_out(double delta, double A_log) {
   double h = 0;
   for (std::int64_t t = 0; t < L; ++t) {
     h = a * h + dl;
-    EXPECT_EQ(std::isnan(y[static_cast<std::size_t>(t * E + 3)]), t >= 1) << delta << " " << A_log << " " << t;
+    EXPECT_EQ(std::isnan(y[static_cast<std::size_t>(t * E + 3)]), t >= 1)
+        << delta << " " << A_log << " " << t;
     const double wanted = h * N;
-    EXPECT_NEAR(static_cast<double>(y[static_cast<std::size_t>(t * E)]), wanted, std::abs(wanted) * 1e-5 + 1e-37)
+    EXPECT_NEAR(static_cast<double>(y[static_cast<std::size_t>(t * E)]), wanted,
+                std::abs(wanted) * 1e-5 + 1e-37)
         << delta << " " << A_log << " " << t;
   }
 }

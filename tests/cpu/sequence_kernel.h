@@ -1,5 +1,5 @@
-// One kernel of the CPU by itself: operands in memory with gaps that hold NaN, several ways to run its tasks, and
-// what it left behind.
+// One kernel of the CPU by itself: operands in memory with gaps that hold NaN, several ways to run
+// its tasks, and what it left behind.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -83,10 +83,12 @@ class KernelTest {
   void put_int(std::int32_t value) {
     put({}, Lies::in_order, {0});
     kernel.loads.back().dtype = i32;
-    std::memcpy(&memory_[static_cast<std::size_t>(kernel.loads.back().place.offset)], &value, sizeof value);
+    std::memcpy(&memory_[static_cast<std::size_t>(kernel.loads.back().place.offset)], &value,
+                sizeof value);
   }
 
-  // The result of `count` floats; it is the same for all numbers of threads, and nothing else was written.
+  // The result of `count` floats; it is the same for all numbers of threads, and nothing else was
+  // written.
   std::vector<float> run(std::int64_t count) {
     const std::size_t before = memory_.size(), size = static_cast<std::size_t>(count);
     kernel.stores.assign(1, {.place = {ir::Space::arena, static_cast<std::int64_t>(before) + 3}});
@@ -102,13 +104,15 @@ class KernelTest {
       compiled->run(spaces, executor);
       EXPECT_EQ(std::memcmp(memory.data(), kept.data(), (before + 3) * sizeof(float)), 0)
           << "written before the result";
-      EXPECT_EQ(std::memcmp(memory.data() + before + 3 + size, kept.data() + before + 3 + size, 29 * sizeof(float)),
+      EXPECT_EQ(std::memcmp(memory.data() + before + 3 + size, kept.data() + before + 3 + size,
+                            29 * sizeof(float)),
                 0)
           << "written behind the result";
       const std::vector<float> out(memory.begin() + static_cast<std::ptrdiff_t>(before + 3),
                                    memory.begin() + static_cast<std::ptrdiff_t>(before + 3 + size));
       if (threads == 1) first = out;
-      EXPECT_TRUE(std::equal(out.begin(), out.end(), first.begin(), same_bits)) << threads << " threads";
+      EXPECT_TRUE(std::equal(out.begin(), out.end(), first.begin(), same_bits))
+          << threads << " threads";
     }
     return first;
   }
@@ -120,12 +124,14 @@ class KernelTest {
   std::vector<float> memory_;
 };
 
-// The largest difference, against the largest of the numbers that are wanted, if that is more than 1.
+// The largest difference, against the largest of the numbers that are wanted, if that is more
+// than 1.
 inline double worst(const float* got, const std::vector<double>& wanted) {
   double difference = 0, largest = 1;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const double off = std::abs(static_cast<double>(got[i]) - wanted[i]);
-    difference = std::isnan(off) ? std::numeric_limits<double>::infinity() : std::max(difference, off);
+    difference =
+        std::isnan(off) ? std::numeric_limits<double>::infinity() : std::max(difference, off);
     largest = std::max(largest, std::abs(wanted[i]));
   }
   return difference / largest;

@@ -1,5 +1,5 @@
-// Loops and folds against what their op means for one element, for all small lengths and odd places in memory, on
-// every SIMD target of the machine. What lies around the result must not change.
+// Loops and folds against what their op means for one element, for all small lengths and odd places
+// in memory, on every SIMD target of the machine. What lies around the result must not change.
 #include "codegen/cpu/vector_loops.h"
 
 #include <gtest/gtest.h>
@@ -34,49 +34,73 @@ std::optional<float> meaning(ScalarOp op, bool real, float a, float b, float c) 
   const auto integer = [](std::uint32_t v) { return bits(static_cast<std::int32_t>(v)); };
   const bool nan = std::isnan(a) || std::isnan(b);
   switch (op) {
-    case ScalarOp::add: return real ? a + b : integer(u(x) + u(y));
-    case ScalarOp::sub: return real ? a - b : integer(u(x) - u(y));
-    case ScalarOp::mul: return real ? a * b : integer(u(x) * u(y));
-    case ScalarOp::div: return real ? std::optional(a / b) : std::nullopt;
-    case ScalarOp::minimum: return real ? (nan ? kNan : b < a ? b : a) : bits(std::min(x, y));
-    case ScalarOp::maximum: return real ? (nan ? kNan : a < b ? b : a) : bits(std::max(x, y));
-    case ScalarOp::less: return bits(real ? a < b : x < y);
-    case ScalarOp::less_equal: return bits(real ? a <= b : x <= y);
-    case ScalarOp::equal: return bits(real ? a == b : x == y);
-    case ScalarOp::logical_and: return bits(x & y);
-    case ScalarOp::logical_or: return bits(x | y);
-    case ScalarOp::logical_not: return bits(x ^ 1);
-    case ScalarOp::select: return (x & 1) != 0 ? b : c;
-    case ScalarOp::neg: return real ? -a : integer(0u - u(x));
-    case ScalarOp::abs: return real ? std::fabs(a) : x < 0 ? integer(0u - u(x)) : a;
+    case ScalarOp::add:
+      return real ? a + b : integer(u(x) + u(y));
+    case ScalarOp::sub:
+      return real ? a - b : integer(u(x) - u(y));
+    case ScalarOp::mul:
+      return real ? a * b : integer(u(x) * u(y));
+    case ScalarOp::div:
+      return real ? std::optional(a / b) : std::nullopt;
+    case ScalarOp::minimum:
+      return real ? (nan ? kNan : b < a ? b : a) : bits(std::min(x, y));
+    case ScalarOp::maximum:
+      return real ? (nan ? kNan : a < b ? b : a) : bits(std::max(x, y));
+    case ScalarOp::less:
+      return bits(real ? a < b : x < y);
+    case ScalarOp::less_equal:
+      return bits(real ? a <= b : x <= y);
+    case ScalarOp::equal:
+      return bits(real ? a == b : x == y);
+    case ScalarOp::logical_and:
+      return bits(x & y);
+    case ScalarOp::logical_or:
+      return bits(x | y);
+    case ScalarOp::logical_not:
+      return bits(x ^ 1);
+    case ScalarOp::select:
+      return (x & 1) != 0 ? b : c;
+    case ScalarOp::neg:
+      return real ? -a : integer(0u - u(x));
+    case ScalarOp::abs:
+      return real ? std::fabs(a) : x < 0 ? integer(0u - u(x)) : a;
     case ScalarOp::sign:
-      return real ? (std::isnan(a) ? a : static_cast<float>((a > 0) - (a < 0))) : bits((x > 0) - (x < 0));
-    case ScalarOp::sqrt: return real ? std::optional(std::sqrt(a)) : std::nullopt;
-    case ScalarOp::to_f32: return real ? std::nullopt : std::optional(static_cast<float>(x));
+      return real ? (std::isnan(a) ? a : static_cast<float>((a > 0) - (a < 0)))
+                  : bits((x > 0) - (x < 0));
+    case ScalarOp::sqrt:
+      return real ? std::optional(std::sqrt(a)) : std::nullopt;
+    case ScalarOp::to_f32:
+      return real ? std::nullopt : std::optional(static_cast<float>(x));
     case ScalarOp::to_i32:
       if (!real) return a;
       if (std::isnan(a)) return bits(0);
       if (a >= 0x1p31f) return bits(std::numeric_limits<std::int32_t>::max());
       if (a < -0x1p31f) return bits(std::numeric_limits<std::int32_t>::min());
       return bits(static_cast<std::int32_t>(a));
-    case ScalarOp::to_bool: return bits(real ? a != 0 : x != 0);
-    case ScalarOp::is_finite: return bits(std::isfinite(a));
-    default: return std::nullopt;
+    case ScalarOp::to_bool:
+      return bits(real ? a != 0 : x != 0);
+    case ScalarOp::is_finite:
+      return bits(std::isfinite(a));
+    default:
+      return std::nullopt;
   }
 }
 
 constexpr ScalarOp kUnary[] = {ScalarOp::neg,    ScalarOp::abs,         ScalarOp::sign,
                                ScalarOp::sqrt,   ScalarOp::logical_not, ScalarOp::to_f32,
                                ScalarOp::to_i32, ScalarOp::to_bool,     ScalarOp::is_finite};
-constexpr ScalarOp kBinary[] = {ScalarOp::add,     ScalarOp::sub,         ScalarOp::mul,       ScalarOp::div,
-                                ScalarOp::minimum, ScalarOp::maximum,     ScalarOp::less,      ScalarOp::less_equal,
-                                ScalarOp::equal,   ScalarOp::logical_and, ScalarOp::logical_or};
+constexpr ScalarOp kBinary[] = {ScalarOp::add,         ScalarOp::sub,        ScalarOp::mul,
+                                ScalarOp::div,         ScalarOp::minimum,    ScalarOp::maximum,
+                                ScalarOp::less,        ScalarOp::less_equal, ScalarOp::equal,
+                                ScalarOp::logical_and, ScalarOp::logical_or};
 
 // Numbers with all kinds of bits; conditions are 0 or 1.
 float sample(bool real, int i, int salt) {
-  const auto word = threefry(7, static_cast<std::uint32_t>(salt), static_cast<std::uint32_t>(i), 0)[0];
+  const auto word =
+      threefry(7, static_cast<std::uint32_t>(salt), static_cast<std::uint32_t>(i), 0)[0];
   if (!real)
-    return word % 5 == 0 ? bits(static_cast<std::int32_t>(word % 3) - 1) : bits(static_cast<std::int32_t>(word));
+    return word % 5 == 0 ? bits(static_cast<std::int32_t>(word % 3) - 1)
+                         : bits(static_cast<std::int32_t>(word));
   constexpr float kOdd[] = {0.0f, -0.0f, kInfinity,     -kInfinity,     kNan, 1e-40f,
                             3e9f, -3e9f, 2147483648.0f, -2147483648.0f, 0.75f};
   if (i % 2 == 0) return kOdd[word % std::size(kOdd)];
@@ -94,7 +118,8 @@ struct Given {
   const float* begin() const { return data.data() + 3; }  // an odd place
 };
 
-Given operand(bool real, bool condition, char kind, std::int64_t lines, std::int64_t length, int salt) {
+Given operand(bool real, bool condition, char kind, std::int64_t lines, std::int64_t length,
+              int salt) {
   Given g;
   g.step = kind == 'e' ? length : kind == 'n' ? 1 : 0;
   g.one = kind == 'n';
@@ -103,7 +128,8 @@ Given operand(bool real, bool condition, char kind, std::int64_t lines, std::int
   return g;
 }
 
-void check(ScalarOp op, bool real, const std::string& kinds, std::int64_t lines, std::int64_t length) {
+void check(ScalarOp op, bool real, const std::string& kinds, std::int64_t lines,
+           std::int64_t length) {
   if (!meaning(op, real, 1, 1, 1)) return;
   unsigned ones = kNoOnes;
   for (std::size_t i = 0; i < kinds.size(); ++i)
@@ -111,10 +137,11 @@ void check(ScalarOp op, bool real, const std::string& kinds, std::int64_t lines,
   const Loop loop = find_loop(op, real, ones);
   ASSERT_NE(loop, nullptr);
   std::vector<Given> x;
-  const bool bool_op = op == ScalarOp::logical_and || op == ScalarOp::logical_or || op == ScalarOp::logical_not;
+  const bool bool_op =
+      op == ScalarOp::logical_and || op == ScalarOp::logical_or || op == ScalarOp::logical_not;
   for (std::size_t i = 0; i < 3; ++i)
-    x.push_back(operand(real, bool_op || (op == ScalarOp::select && i == 0), i < kinds.size() ? kinds[i] : 'e',
-                        lines, length, static_cast<int>(i)));
+    x.push_back(operand(real, bool_op || (op == ScalarOp::select && i == 0),
+                        i < kinds.size() ? kinds[i] : 'e', lines, length, static_cast<int>(i)));
   std::vector<float> out(static_cast<std::size_t>(lines * length + 10), kGuard);
   loop({.a = x[0].begin(),
         .b = x[1].begin(),
@@ -132,7 +159,8 @@ void check(ScalarOp op, bool real, const std::string& kinds, std::int64_t lines,
       const float a = x[0].at(l, i), b = x[1].at(l, i), c = x[2].at(l, i),
                   y = out[static_cast<std::size_t>(5 + l * length + i)];
       ASSERT_TRUE(same(y, *meaning(op, real, a, b, c)))
-          << name(op) << " " << real << " " << kinds << " of " << a << ", " << b << ", " << c << " gives " << y;
+          << name(op) << " " << real << " " << kinds << " of " << a << ", " << b << ", " << c
+          << " gives " << y;
     }
 }
 
@@ -143,7 +171,8 @@ TEST(VectorLoops, ComputeWhatTheirOpMeans) {
         for (const ScalarOp op : kUnary) check(op, real, "e", 1, n);
         for (const std::int64_t lines : {1, 3}) {
           for (const ScalarOp op : kBinary)
-            for (const char* kinds : {"ee", "en", "ne", "er", "re", "rn", "nr"}) check(op, real, kinds, lines, n);
+            for (const char* kinds : {"ee", "en", "ne", "er", "re", "rn", "nr"})
+              check(op, real, kinds, lines, n);
           for (const char* kinds : {"eee", "ene", "een", "enn", "eer"})
             check(ScalarOp::select, real, kinds, lines, n);
         }
@@ -156,7 +185,8 @@ TEST(VectorLoops, ProductsAreRoundedBeforeTheSum) {
     for (std::int64_t n = 0; n <= 40; ++n)
       for (const std::string kinds : {"eee", "ene", "een", "enn", "rer", "ern"}) {
         std::vector<Given> x;
-        for (std::size_t i = 0; i < 3; ++i) x.push_back(operand(true, false, kinds[i], 3, n, static_cast<int>(i)));
+        for (std::size_t i = 0; i < 3; ++i)
+          x.push_back(operand(true, false, kinds[i], 3, n, static_cast<int>(i)));
         const unsigned ones = (kinds[1] == 'n' ? kOneB : 0u) | (kinds[2] == 'n' ? kOneC : 0u);
         std::vector<float> out(static_cast<std::size_t>(3 * n + 1), kGuard);
         for (const ProductForm form : {ProductForm::plus, ProductForm::minus, ProductForm::from}) {
@@ -176,7 +206,8 @@ TEST(VectorLoops, ProductsAreRoundedBeforeTheSum) {
             const float expected = form == ProductForm::plus    ? product + c
                                    : form == ProductForm::minus ? product - c
                                                                 : c - product;
-            ASSERT_TRUE(same(out[static_cast<std::size_t>(i)], expected)) << kinds << " " << i << " of " << n;
+            ASSERT_TRUE(same(out[static_cast<std::size_t>(i)], expected))
+                << kinds << " " << i << " of " << n;
           }
         }
       }
@@ -200,7 +231,8 @@ TEST(VectorLoops, MayWriteOverAnOperand) {
       std::vector<float> angle = x;
       find_loop(ScalarOp::sin, true)({.a = angle.data(), .out = angle.data(), .length = n});
       for (int i = 0; i < n; ++i)
-        EXPECT_NEAR(angle[static_cast<std::size_t>(i)], std::sin(x[static_cast<std::size_t>(i)]), 1e-6);
+        EXPECT_NEAR(angle[static_cast<std::size_t>(i)], std::sin(x[static_cast<std::size_t>(i)]),
+                    1e-6);
     }
   });
 }
@@ -256,7 +288,8 @@ TEST(VectorLoops, SumsAreAccurateAndNanWins) {
     }
     double out = 0;
     find_fold(Combine::add, DType::f32)(x.data(), 1, 4099, &out);
-    EXPECT_NEAR(out, sum, 12 * 0x1p-24 * size);  // eight additions per lane and four more to join lanes
+    EXPECT_NEAR(out, sum,
+                12 * 0x1p-24 * size);  // eight additions per lane and four more to join lanes
     for (const std::size_t at : {std::size_t{0}, std::size_t{100}, x.size() - 1})
       for (const Combine combine : {Combine::add, Combine::mul, Combine::max, Combine::min}) {
         std::vector<float> y = x;
@@ -274,7 +307,8 @@ TEST(VectorLoops, IotaWrapsAround) {
   on_each_target([] {
     std::vector<float> out(38, kGuard);
     iota_loop(0x7ffffff0u, 3, out.data(), 37);
-    for (int i = 0; i < 37; ++i) EXPECT_EQ(u(number(out[static_cast<std::size_t>(i)])), 0x7ffffff0u + 3 * u(i));
+    for (int i = 0; i < 37; ++i)
+      EXPECT_EQ(u(number(out[static_cast<std::size_t>(i)])), 0x7ffffff0u + 3 * u(i));
     EXPECT_EQ(out.back(), kGuard);
   });
 }
@@ -282,10 +316,12 @@ TEST(VectorLoops, IotaWrapsAround) {
 TEST(VectorLoops, RandomNumbersAreThreefry) {
   on_each_target([] {
     std::vector<float> a, b, c, out(37);
-    for (int i = 0; i < 37; ++i) a.push_back(bits(i * 3)), b.push_back(bits(-i)), c.push_back(bits(i * i));
+    for (int i = 0; i < 37; ++i)
+      a.push_back(bits(i * 3)), b.push_back(bits(-i)), c.push_back(bits(i * i));
     random_loop(a.data(), b.data(), c.data(), 11, out.data(), 37);
     for (int i = 0; i < 37; ++i)
-      EXPECT_EQ(out[static_cast<std::size_t>(i)], unit_float(threefry(u(i * 3), u(-i), 11, u(i * i))[0]));
+      EXPECT_EQ(out[static_cast<std::size_t>(i)],
+                unit_float(threefry(u(i * 3), u(-i), 11, u(i * i))[0]));
   });
 }
 

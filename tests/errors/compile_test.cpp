@@ -6,6 +6,7 @@
 
 #include "codegen/cpu/simd.h"
 #include "tests/errors/expect_error.h"
+#include "tests/support/sanitizers.h"
 
 namespace tensorgrad::errors {
 namespace {
@@ -61,19 +62,20 @@ TEST(CompileErrors, Inputs) {
       {"twice",
        "inputs: the name 'x' is given twice",
        0, with_inputs({{"x", {4, 2}}, {"y", {1}}, {"x", {1}}})},
-      {"rank", "shape: at most 8 dimensions: [1,1,1,1,1,1,1,1] has no room for one more", 0,
-       [] { const InputSpec spec{"x", {1, 1, 1, 1, 1, 1, 1, 1, 1}}; }},
+      {"rank", "shape: at most 8 dimensions: [1,1,1,1,1,1,1,1] has no room for one more\n  at @",
+       __LINE__, [] { const InputSpec spec{"x", {1, 1, 1, 1, 1, 1, 1, 1, 1}}; }},
       {"negative",
-       "shape: sizes are not negative: -4 after []",
-       0, [] { const InputSpec spec{"x", {-4, 2}}; }},
+       "shape: sizes are not negative: -4 after []\n  at @",
+       __LINE__, [] { const InputSpec spec{"x", {-4, 2}}; }},
       {"no place",
-       "shape: no place 3 for a new axis: the shape is [2,2]",
-       0, [] { Shape({2, 2}).insert(3, 1); }},
+       "shape: no place 3 for a new axis: the shape is [2,2]\n  at @",
+       __LINE__, [] { Shape({2, 2}).insert(3, 1); }},
       {"no axis",
-       "shape: axis -3 does not exist: the shape is [2,2]", 0, [] { Shape({2, 2}).erase(-3); }},
+       "shape: axis -3 does not exist: the shape is [2,2]\n  at @",
+       __LINE__, [] { Shape({2, 2}).erase(-3); }},
       {"too large",
-       "shape: more than 2^60 elements: [2,1152921504606846976] with another axis of 1", 0,
-       [] { Shape shape{2, 1}; shape[1] = std::int64_t{1} << 60; shape.push_back(1); }},
+       "shape: more than 2^60 elements: [2,1152921504606846976] with another axis of 1\n  at @",
+       __LINE__, [] { Shape shape{2, 1}; shape[1] = std::int64_t{1} << 60; shape.push_back(1); }},
   });
 }
 
@@ -105,6 +107,8 @@ TEST(CompileErrors, PassesAndThreads) {
        fmt::format("TENSORGRAD_SIMD: there is no 'AVX9' here\n  hint: this machine and build have {}",
                    fmt::join(cpu::simd_targets(), ", ")),
        0, with_variable("TENSORGRAD_SIMD", "AVX9")},
+      {"tuning, on a CPU too", "TENSORGRAD_TUNE: 'nonsense' is neither 'on' nor 'off'", 0,
+       with_variable("TENSORGRAD_TUNE", "nonsense")},
   });
 }
 
@@ -314,9 +318,7 @@ struct Vast {
 };
 
 TEST(CompileErrors, MoreMemoryThanThereIs) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer's own new ends the program";
-#endif
+  if (kSanitized) GTEST_SKIP() << "the sanitizer's own new ends the program";
   const auto vast = [] {
     compile_forward(Vast{}, {.threads = 1}, [](const Vast& m, const Inputs&) { return sum(m.w); });
   };
@@ -328,9 +330,7 @@ TEST(CompileErrors, MoreMemoryThanThereIs) {
 
 // What lives at once, the largest first, as the user wrote it; and all that the program needs.
 TEST(CompileErrors, MoreMemoryThanThereIsForActivations) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer's own new ends the program";
-#endif
+  if (kSanitized) GTEST_SKIP() << "the sanitizer's own new ends the program";
   constexpr std::int64_t kRows = std::int64_t{1} << 40;
   int line = 0;
   const auto vast = [&] {

@@ -1,5 +1,7 @@
 // Ids out of range: the message names the op, the id, the range and the user's line, and the step
 // has not happened.
+#include <limits>
+
 #include "tests/errors/expect_error.h"
 #include "tests/errors/snapshot.h"
 
@@ -30,7 +32,11 @@ TrainingOptions options(int threads) {
 void expect_out_of_range(const std::vector<IdRow>& rows, int threads) {
   for (const IdRow& row : rows) {
     SCOPED_TRACE(row.name);
-    auto train = compile(Model{}, options(threads), row.loss);
+    const auto captured = [&](const Model& m, const Inputs& in) {
+      capture("ids", in["ids"]);
+      return row.loss(m, in);
+    };
+    auto train = compile(Model{}, options(threads), captured);
     auto twin = compile(Model{}, options(threads), row.loss);
     for (auto* each : {&train, &twin}) each->step({{"ids", row.good}});
     const Snapshot before = snapshot(train);
@@ -158,6 +164,46 @@ TEST(IdErrors, AForwardPassGoesOn) {
             std::string::npos);
   const Array again = run.run({{"ids", good}}).output();
   EXPECT_TRUE(std::equal(first.floats().begin(), first.floats().end(), again.floats().begin()));
+}
+
+// What cannot be drawn from is met like a bad id: the op, the rule, the line, and a program that
+// goes on.
+TEST(IdErrors, NothingToDrawFrom) {
+  const float inf = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  struct Draw {
+    const char* name;
+    std::string text;
+    int line;
+    std::function<Tensor(const Inputs& in)> draw;
+    std::vector<std::vector<float>> bad;
+  };
+  const std::vector<Draw> draws = {
+      {"categorical",
+       "categorical: the largest logit of a row is not finite: there is no class to choose\n  at @",
+       __LINE__ + 1,
+       [](const Inputs& in) { return categorical(in["x"]); },
+       {{0, 1, -inf, -inf}, {nan, 0, 0, 0}, {0, 0, 0, inf}}},
+      {"bernoulli",
+       "bernoulli: a probability is outside 0 to 1, or NaN\n  at @",
+       __LINE__ + 1,
+       [](const Inputs& in) { return bernoulli(in["x"]); },
+       {{0, 1, -0.25f, 0}, {0, 0, 0, 1.0000001f}, {nan, 0, 0, 0}}},
+  };
+  for (const Draw& each : draws) {
+    auto run = compile_forward(Model{}, {.inputs = {{"x", {2, 2}}}, .threads = 1},
+                               [&](const Model&, const Inputs& in) { return each.draw(in); });
+    for (const std::vector<float>& bad : each.bad) {
+      expect_errors({{each.name, each.text, each.line, [&] { run.run({{"x", bad}}); }}});
+      run.run({{"x", std::vector<float>{0, 1, 1, 0}}});
+    }
+  }
+  // Where a class is left, the others may be impossible.
+  auto run = compile_forward(Model{}, {.inputs = {{"x", {2, 2}}}, .threads = 1},
+                             [](const Model&, const Inputs& in) { return categorical(in["x"]); });
+  const Result result = run.run({{"x", std::vector<float>{-inf, 0, 5, -inf}}});
+  EXPECT_EQ(result.output().ints()[0], 1);
+  EXPECT_EQ(result.output().ints()[1], 0);
 }
 
 // Under accumulation a refused step does not count, so the window still has its steps.

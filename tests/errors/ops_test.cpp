@@ -1,4 +1,6 @@
 // The text of every message that a call of an op or a layer can end in.
+#include <limits>
+
 #include "tests/errors/expect_error.h"
 
 namespace tensorgrad::errors {
@@ -112,7 +114,7 @@ TEST(OpErrors, Operands) {
        CALL { USE; in["x"].size(2); }},
       {"size from the end", "size: axis -1 does not exist: the tensor is f32[]\n  at @",
        CALL { USE; in["s"].size(-1); }},
-      {"shape", "shape: axis 2 does not exist: the shape is [2,3]",
+      {"shape", "shape: axis 2 does not exist: the shape is [2,3]\n  at @",
        CALL { USE; in["x"].shape()[2]; }},
   });
 }
@@ -172,6 +174,10 @@ TEST(OpErrors, Reductions) {
        CALL { USE; cumsum(in["x"], 2); }},
       {"empty max", "max: axis 1 is empty and has no best element: x is none f32[2,0]\n  at @",
        CALL { USE; max(in["none"]); }},
+      {"empty mean", "mean: axis 1 is empty and has no mean: x is none f32[2,0]\n  hint: a batch of at least 1   at @",
+       CALL { USE; mean(in["none"]); }},
+      {"empty loss", "mean (in mse_loss): axis 1 is empty and has no mean: x is f32[2,0]\n  hint: a batch of at least 1   at @",
+       CALL { USE; mse_loss(in["none"], 0.0f); }},
       {"empty min", "min: axis 1 is empty and has no best element: x is none f32[2,0]\n  at @",
        CALL { USE; min(in["none"], 1); }},
       {"empty argmax", "argmax: axis 1 is empty: x is f32[2,0]\n  at @",
@@ -277,13 +283,16 @@ TEST(OpErrors, Movement) {
       {"pad, circular",
        "pad: circular padding of 0 and 4 needs 0 to 3 elements: x is f32[2,3]\n  at @",
        CALL { USE; pad(in["x"], 1, 0, 4, PadMode::circular); }},
-      {"split_heads", "split_heads: needs [B, T, H*D] with H = 3: x is cube f32[2,3,4]\n  at @",
+      {"split_heads", "split_heads: needs [B, T, H*D] or [T, H*D] with H = 3: x is cube f32[2,3,4]\n  at @",
        CALL { USE; split_heads(in["cube"], 3); }},
       {"split_heads, none",
-       "split_heads: needs [B, T, H*D] with H = 0: x is cube f32[2,3,4]\n  at @",
+       "split_heads: needs [B, T, H*D] or [T, H*D] with H = 0: x is cube f32[2,3,4]\n  at @",
        CALL { USE; split_heads(in["cube"], 0); }},
-      {"merge_heads", "merge_heads: needs [B, H, T, D]: x is cube f32[2,3,4]\n  at @",
-       CALL { USE; merge_heads(in["cube"]); }},
+      {"split_heads, vector",
+       "split_heads: needs [B, T, H*D] or [T, H*D] with H = 1: x is v f32[3]\n  at @",
+       CALL { USE; split_heads(in["v"], 1); }},
+      {"merge_heads", "merge_heads: needs [B, H, T, D] or [H, T, D]: x is f32[2,3]\n  at @",
+       CALL { USE; merge_heads(in["x"]); }},
       {"windows", "windows: size, stride and dilation are at least 1: 0, 1, 1\n  at @",
        CALL { USE; windows(in["x"], 1, 0); }},
       {"windows, too large",
@@ -368,6 +377,14 @@ TEST(OpErrors, Builders) {
        CALL { USE; arange(0, 5, 0); }},
       {"arange, too long", "arange: positions are i32: 4294967296 are too many\n  at @",
        CALL { USE; arange(std::int64_t{1} << 32); }},
+      {"arange, type", "arange: needs i32 or f32: the dtype is bool\n  at @",
+       CALL { USE; arange(3, boolean); }},
+      {"arange, end", "arange: values are i32: 2147483649 does not fit (start 2147483646, stop 2147483650, "
+       "step 1)\n  at @",
+       CALL { USE; arange(2147483646, 2147483650); }},
+      {"arange, start", "arange: values are i32: -2147483649 does not fit (start -2147483649, stop 0, "
+       "step 7)\n  at @",
+       CALL { USE; arange(-2147483649, 0, 7); }},
       {"linspace", "linspace: needs at least one point: 0\n  at @",
        CALL { USE; linspace(0, 1, 0); }},
       {"eye", "arange (in eye): the number of elements is not negative: -1\n  at @",
@@ -378,12 +395,12 @@ TEST(OpErrors, Builders) {
        CALL { USE; in["n"] + std::int64_t{-3000000000}; }},
       {"tril", "tril: needs at least two axes: x is v f32[3]\n  at @",
        CALL { USE; tril(in["v"]); }},
-      {"negative size", "shape: sizes are not negative: -1 after [2]",
+      {"negative size", "shape: sizes are not negative: -1 after [2]\n  at @",
        CALL { USE; zeros({2, -1}); }},
-      {"rank", "shape: at most 8 dimensions: [1,1,1,1,1,1,1,1] has no room for one more",
+      {"rank", "shape: at most 8 dimensions: [1,1,1,1,1,1,1,1] has no room for one more\n  at @",
        CALL { USE; ones({1, 1, 1, 1, 1, 1, 1, 1, 1}); }},
       {"too large",
-       "shape: more than 2^60 elements: [1099511627776] with another axis of 1099511627776",
+       "shape: more than 2^60 elements: [1099511627776] with another axis of 1099511627776\n  at @",
        CALL { USE; full({std::int64_t{1} << 40, std::int64_t{1} << 40}, 1); }},
   });
 }
@@ -394,6 +411,10 @@ TEST(OpErrors, MachineLearning) {
        CALL { USE; softmax(in["n"]); }},
       {"log_softmax", "log_softmax: axis 2 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; log_softmax(in["x"], 2); }},
+      {"where_causal", "where_causal: needs [..., T, S] with S >= T: x is f32[3,2]\n  at @",
+       CALL { USE; where_causal(swap_axes(in["x"], 0, 1), 0); }},
+      {"where_causal, vector", "where_causal: needs [..., T, S] with S >= T: x is v f32[3]\n  at @",
+       CALL { USE; where_causal(in["v"], 0); }},
       {"softmax_causal", "softmax_causal: needs square scores [..., T, T]: x is f32[2,3]\n  at @",
        CALL { USE; softmax_causal(in["x"]); }},
       {"attention",
@@ -425,9 +446,11 @@ TEST(OpErrors, MachineLearning) {
       {"replace_at, start", "replace_at: the start is one i32 number: start is i32[2]\n  at @",
        CALL { USE; replace_at(in["x"], ones({2, 1}), 1, arange(2)); }},
       {"layer_norm",
-       "layer_norm: gain and bias have the size of the last axis: x is f32[2,3], gain or bias is "
-       "f32[4]\n  at @",
+       "layer_norm: the bias has the size of the last axis: x is f32[2,3], bias is f32[4]\n  at @",
        CALL { USE; layer_norm(in["x"], ones({3}), ones({4})); }},
+      {"layer_norm, gain",
+       "layer_norm: the gain has the size of the last axis: x is f32[2,3], gain is f32[4]\n  at @",
+       CALL { USE; layer_norm(in["x"], ones({4})); }},
       {"layer_norm of a number", "layer_norm: needs at least one axis: x is s f32[]\n  at @",
        CALL { USE; layer_norm(in["s"], ones({1}), ones({1})); }},
       {"rms_norm",
@@ -478,6 +501,16 @@ TEST(OpErrors, MachineLearning) {
        CALL { USE; dropout(in["n"], 0.5f); }},
       {"bernoulli", "bernoulli: needs f32: p is n i32[2,3]\n  hint: cast(p, tg::f32)?   at @",
        CALL { USE; bernoulli(in["n"]); }},
+      {"bernoulli, number", "bernoulli: a probability is between 0 and 1: -0.5\n  at @",
+       CALL { USE; bernoulli(-0.5f); }},
+      {"bernoulli, NaN", "bernoulli: a probability is between 0 and 1: nan\n  at @",
+       CALL { USE; bernoulli(std::numeric_limits<float>::quiet_NaN()); }},
+      {"uniform", "uniform: needs finite bounds, low <= high: low 2, high 1\n  at @",
+       CALL { USE; uniform({3}, 2, 1); }},
+      {"uniform, wide", "uniform: needs finite bounds, low <= high: low -3e+38, high 3e+38\n  at @",
+       CALL { USE; uniform({3}, -3e38f, 3e38f); }},
+      {"clamp", "clamp: the bounds are numbers: nan and 1\n  at @",
+       CALL { USE; clamp(in["x"], std::numeric_limits<float>::quiet_NaN(), 1); }},
       {"categorical", "categorical: needs logits [..., V]: logits is s f32[]\n  at @",
        CALL { USE; categorical(in["s"]); }},
       {"capture without a name", "capture: needs a name\n  at @",
@@ -560,8 +593,7 @@ TEST(OpErrors, LayersNameTheirModule) {
        "  in blocks.0.proj, at @",
        CALL { USE; m.blocks[0].proj(in["y"]); }},
       {"LayerNorm",
-       "layer_norm: gain and bias have the size of the last axis: x is f32[2,3], gain or bias is "
-       "norm.g f32[4]\n"
+       "layer_norm: the gain has the size of the last axis: x is f32[2,3], gain is norm.g f32[4]\n"
        "  in norm, at @",
        CALL { USE; m.norm(in["x"]); }},
       {"Embedding",
@@ -589,20 +621,79 @@ TEST(OpErrors, LayersNameTheirModule) {
   });
 }
 
+// With the line that makes the layer, or the model around it.
 TEST(OpErrors, LayersCheckTheirNumbers) {
   expect_errors({
-      {"heads", "SelfAttention: 3 heads do not divide the width 4", 0, [] { SelfAttention(4, 3); }},
-      {"no heads",
-       "SelfAttention: 0 heads do not divide the width 4", 0, [] { SelfAttention(4, 0); }},
-      {"negative heads",
-       "SelfAttention: -2 heads do not divide the width 4", 0, [] { SelfAttention(4, -2); }},
-      {"groups",
-       "SelfAttention: 2 groups do not divide 3 heads", 0, [] { SelfAttention(6, 3, 2); }},
-      {"negative groups",
-       "SelfAttention: -1 groups do not divide 2 heads", 0, [] { SelfAttention(4, 2, -1); }},
+      {"heads", "SelfAttention: heads divide dim: dim 4, heads 3\n  at @", __LINE__, [] { SelfAttention(4, 3); }},
+      {"no heads", "SelfAttention: sizes are at least 1: dim 4, heads 0\n  at @", __LINE__, [] { SelfAttention(4, 0); }},
+      {"groups", "SelfAttention: groups divide heads: heads 3, groups 2\n  at @",
+       __LINE__, [] { SelfAttention(6, 3, {.groups = 2}); }},
+      {"negative groups", "SelfAttention: groups divide heads: heads 2, groups -1\n  at @",
+       __LINE__, [] { SelfAttention(4, 2, {.groups = -1}); }},
+      {"rotary",
+       "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 (size 3)\n  at @",
+       __LINE__, [] { SelfAttention(6, 2, {.rope_base = 10000.0f}); }},
+      {"rotary in a model",
+       "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 (size 3)\n  at @",
+       __LINE__, [] { Transformer({.dim = 6, .heads = 2, .rope_base = 10000.0f}); }},
+      {"rotary in a mixed model",
+       "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 (size 3)\n  at @",
+       __LINE__, [] { LanguageModel({.dim = 6, .layers = "mamba attention", .heads = 2}); }},
       {"transformer",
-       "SelfAttention: 0 heads do not divide the width 128", 0, [] { Transformer({.heads = 0}); }},
-      {"width", "shape: sizes are not negative: -3 after [2]", 0, [] { Linear(2, -3); }},
+       "Transformer: sizes are at least 1: vocab 256, dim 128, context 128, layers 4, heads 0\n  at @",
+       __LINE__, [] { Transformer({.heads = 0}); }},
+      {"transformer, heads", "SelfAttention: heads divide dim: dim 128, heads 3\n  at @",
+       __LINE__, [] { Transformer({.heads = 3}); }},
+      {"block", "TransformerBlock: sizes are at least 1: dim 0, heads 2\n  at @",
+       __LINE__, [] { TransformerBlock(0, 2); }},
+      {"mlp", "FeedForward: sizes are at least 1: dim 4, hidden -4\n  at @",
+       __LINE__, [] { FeedForward(4, -4, Activation::relu); }},
+      {"linear", "Linear: sizes are at least 1: in 2, out -3\n  at @", __LINE__, [] { Linear(2, -3); }},
+      {"layer norm", "LayerNorm: sizes are at least 1: size 0\n  at @", __LINE__, [] { LayerNorm norm(0); }},
+      {"rms norm", "RMSNorm: sizes are at least 1: size 0\n  at @", __LINE__, [] { RMSNorm norm(0); }},
+      {"embedding", "Embedding: sizes are at least 1: count 0, size 4\n  at @", __LINE__, [] { Embedding(0, 4); }},
+      {"conv1d", "Conv1d: sizes are at least 1: channels 4, kernel 0\n  at @", __LINE__, [] { Conv1d(4, 0); }},
+      {"conv2d", "Conv2d: sizes are at least 1: in 3, out 0, kernel.h 3, kernel.w 3\n  at @",
+       __LINE__, [] { Conv2d(3, 0, 3); }},
+      {"conv2d, no groups", "Conv2d: sizes are at least 1: groups 0\n  at @",
+       __LINE__, [] { Conv2d(3, 2, 3, {.groups = 0}); }},
+      {"conv2d, groups", "Conv2d: groups divide in and out: in 4, out 3, groups 2\n  at @",
+       __LINE__, [] { Conv2d(4, 3, 3, {.groups = 2}); }},
+  });
+  EXPECT_EQ(text_of([] { init::function({}); }), "init::function: the function is empty");
+  // Nothing is scaled then, not the other projection either.
+  TransformerBlock block(4, 2, {.attention = {.W = {.init = init::constant(3)}},
+                                .mlp = {.down = {.W = {.init = init::step_size(0.1f, 1)}}}});
+  const std::string tail = " makes logarithms, which a factor does not scale\n  hint: another init for this projection";
+  EXPECT_EQ(text_of([&] { block.scale_residual_start(0.5f); }),
+            "scale_residual_start: init::step_size" + tail);
+  EXPECT_EQ(block.attn.o.W.init().a, 3);
+  MambaBlock mamba({.dim = 4}, {.out_proj = {.init = init::log_of_uniform(1, 2)}});
+  EXPECT_EQ(text_of([&] { mamba.scale_residual_start(0.5f); }),
+            "scale_residual_start: init::log_of_uniform" + tail);
+  // A container's own line is no help: none is better.
+  std::vector<Linear> layers;
+  EXPECT_EQ(text_of([&] { layers.emplace_back(2, -3); }), "Linear: sizes are at least 1: in 2, out -3");
+}
+
+// What goes wrong inside a layer, or below the ops, has the line of the user's call.
+TEST(OpErrors, TheLineIsTheUsers) {
+  expect_op_errors({
+      {"shape of an op", "embedding: more than 2^60 elements: [2147483648] with another axis of 2147483648\n  at @",
+       CALL { USE; embedding(zeros({1, std::int64_t{1} << 31}), zeros({std::int64_t{1} << 31}, i32)); }},
+      {"rank of a composite", "unsqueeze (in one_hot): at most 8 axes: x is i32[1,1,1,1,1,1,1,1]\n  at @",
+       CALL { USE; one_hot(in["deep_ids"], 3); }},
+      {"nothing to join", "concat: needs at least one part\n  at @",
+       CALL { USE; concat({}, 1); }},
+      {"a vector of shapes", "shape: sizes are not negative: -2 after []\n  at @",
+       CALL { USE; Shape(std::vector<std::int64_t>{-2}); }},
+      {"a block",
+       "layer_norm (in TransformerBlock): needs at least one axis: x is s f32[]\n  at @",
+       CALL { USE; m.lm.layers[0](in["s"]); }},
+      {"heads of a block",
+       "attention (in TransformerBlock): needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]: "
+       "q is f32[2,4,2], k is f32[2,4,2], v is f32[2,4,2]\n  at @",
+       CALL { USE; m.lm.layers[0](narrow(in["y"], 1, 0, 4)); }},
   });
 }
 

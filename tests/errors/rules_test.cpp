@@ -66,6 +66,7 @@ TEST(Rules, Elementwise) {
        ir::RandomAttrs{0},
        "needs three i32 operands of one shape: f32[2,3]",
        ""},
+      {"drawn_class", {kX}, ir::CheckAttrs{3}, "needs i32: f32[2,3]", ""},
   });
 }
 
@@ -242,12 +243,28 @@ TEST(Rules, Attention) {
   const ir::AttentionAttrs attrs{true, 0.5};
   expect_rules({
       {"attention", {q, q}, attrs, "needs q, k, v, and perhaps a start", ""},
-      {"attention", {q, q, {f32, {1, 2, 3}}}, attrs,
-       "needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]: q is f32[1,2,3,4], k is f32[1,2,3,4], v is f32[1,2,3]", ""},
-      {"attention_gradient", {q, q, q}, attrs, "needs q, k, v, what attention gave, its gradient, and perhaps a start", ""},
+      {"attention",
+       {q, q, {f32, {1, 2, 3}}},
+       attrs,
+       "needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]: q is f32[1,2,3,4], k is "
+       "f32[1,2,3,4], v is f32[1,2,3]",
+       ""},
+      {"attention_gradient",
+       {q, q, q},
+       attrs,
+       "needs q, k, v, what attention gave, its gradient, and perhaps a start",
+       ""},
       // 24 results and 6 sums.
-      {"attention_gradient", {q, q, q, {f32, {24}}, q}, attrs, "does not belong to q, k and v: f32[24] and f32[1,2,3,4]", ""},
-      {"attention_gradient", {q, q, q, {f32, {30}}, {f32, {24}}}, attrs, "does not belong to q, k and v: f32[30] and f32[24]", ""},
+      {"attention_gradient",
+       {q, q, q, {f32, {24}}, q},
+       attrs,
+       "does not belong to q, k and v: f32[24] and f32[1,2,3,4]",
+       ""},
+      {"attention_gradient",
+       {q, q, q, {f32, {30}}, {f32, {24}}},
+       attrs,
+       "does not belong to q, k and v: f32[30] and f32[24]",
+       ""},
   });
 }
 

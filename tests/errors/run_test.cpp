@@ -215,7 +215,30 @@ TEST(RunErrors, OptimizerState) {
            uploading(changed("step", Array()))},
           {"negative step", "upload_optimizer_state: 'step' counts steps and is not negative: -1",
            0, uploading(changed("step", Array({}, Ints{-1})))},
+          {"start of the schedule",
+           "upload_optimizer_state: 'lr_start' counts updates, of which there were at most 3: 4", 0,
+           uploading(changed("lr_start", Array({}, Ints{4})))},
       });
+}
+
+// Parameters and state together: whichever is bad, neither is changed.
+TEST(RunErrors, Restore) {
+  auto train = trained();
+  NamedArrays parameters = train.download(), state = train.optimizer_state();
+  for (NamedArrays* values : {&parameters, &state})
+    for (auto& [name, array] : *values)
+      if (array.dtype() == f32)
+        for (float& value : array.floats()) value = 9;
+  NamedArrays fewer = parameters, less = state;
+  fewer.erase("l1.b"), less.erase("m:l1.W");
+  expect_harmless(
+      train, {
+                 {"bad state", "upload_optimizer_state: missing: m:l1.W", 0,
+                  [&] { train.restore(parameters, less); }},
+                 {"bad parameters",
+                  "upload: missing: l1.b\n  hint: Upload::partial takes some of the parameters", 0,
+                  [&] { train.restore(fewer, state); }},
+             });
 }
 
 TEST(RunErrors, Rates) {
@@ -240,8 +263,9 @@ TEST(RunErrors, Rates) {
 }
 
 TEST(RunErrors, Profile) {
-  auto forward = compile_forward(std::vector<Param>{}, {.inputs = {{"x", {1}}}, .threads = 1},
-                                 [](const std::vector<Param>&, const Inputs& in) { return in["x"] * 2.0f; });
+  auto forward =
+      compile_forward(std::vector<Param>{}, {.inputs = {{"x", {1}}}, .threads = 1},
+                      [](const std::vector<Param>&, const Inputs& in) { return in["x"] * 2.0f; });
   expect_errors({{"no steps", "profile: at least one step: 0", 0, [&] { forward.profile(0); }}});
 }
 
@@ -251,8 +275,7 @@ TEST(RunErrors, Results) {
   auto unclipped = compile(Tiny{}, {.inputs = kInputs, .threads = 1}, loss_of);
   const Result step = train.step(good()), run = infer.run({{"x", kX}}),
                plain = unclipped.step(good());
-  const Result captured = train.step(good(), {.captures = true}),
-               none = infer.run({{"x", kX}}, {.captures = true});
+  const Result captured = train.step(good(), {.captures = true});
   expect_errors({
       {"loss of a run", "loss: this was a run without a loss\n  hint: output()", 0,
        [&] { run.loss(); }},
@@ -274,8 +297,13 @@ TEST(RunErrors, Results) {
        0, [&] { step.capture("h"); }},
       {"unknown capture", "capture: there is no capture 'g': the captures are h", 0,
        [&] { captured.capture("g"); }},
-      {"no captures", "capture: there is no capture 'h': the captures are none", 0,
-       [&] { none.capture("h"); }},
+      {"no captures",
+       "captures: this program has none\n"
+       "  hint: capture(\"name\", tensor) in the traced function names one",
+       0,
+       [&] {
+         infer.run({{"x", kX}}, {.captures = true});
+       }},
       {"norm",
        "grad_norm: the norm of the gradients is only known to steps that clip it\n"
        "  hint: .clip_grad_norm",
@@ -308,7 +336,12 @@ TEST(RunErrors, MovedPrograms) {
   moved("gradients", [&] { train.gradients(); });
   moved("optimizer_state", [&] { train.optimizer_state(); });
   moved("upload_optimizer_state", [&] { train.upload_optimizer_state({}); });
+  moved("restore", [&] { train.restore({}, {}); });
   moved("reset", [&] { train.reset(); });
+  moved("reset_optimizer", [&] { train.reset_optimizer(); });
+  moved("inputs", [&] { train.inputs(); });
+  moved("outputs", [&] { train.outputs(); });
+  moved("captures", [&] { train.captures(); });
   moved("set_lr", [&] { train.set_lr(1); });
   moved("lr", [&] { train.lr(); });
   moved("steps", [&] { train.steps(); });

@@ -1,4 +1,5 @@
-// The text of every message of causal convolution, selective scan, ssd, and the models of sequences.
+// The text of every message of causal convolution, selective scan, ssd, and the models of
+// sequences.
 #include "tests/errors/expect_error.h"
 
 namespace tensorgrad::errors {
@@ -9,8 +10,9 @@ struct None {};
 using Call = std::function<Tensor(const Inputs& in)>;
 
 const std::vector<InputSpec> kInputs = {
-    {"x", {2, 6, 4}}, {"w", {4, 3}}, {"bias", {4}}, {"n", {2, 6, 4}, i32}, {"no_taps", {4, 0}}, {"heads", {2, 6, 4, 5}},
-    {"dt", {2, 6, 4}}, {"A_log", {4}}, {"B", {2, 6, 2, 3}}, {"odd", {2, 6, 3, 3}}, {"tokens", {2, 6}, i32},
+    {"x", {2, 6, 4}},    {"w", {4, 3}},           {"bias", {4}},           {"n", {2, 6, 4}, i32},
+    {"no_taps", {4, 0}}, {"heads", {2, 6, 4, 5}}, {"dt", {2, 6, 4}},       {"A_log", {4}},
+    {"B", {2, 6, 2, 3}}, {"odd", {2, 6, 3, 3}},   {"tokens", {2, 6}, i32},
 };
 
 struct OpRow {
@@ -28,11 +30,6 @@ void expect_op_errors(const std::vector<OpRow>& rows) {
                                        [&](const None&, const Inputs& in) { return row.call(in); });
                      }});
   expect_errors(plain);
-}
-
-// Models are made where no trace is: without a line.
-void expect_model_errors(const std::vector<std::pair<std::string, std::function<void()>>>& rows) {
-  for (const auto& [text, call] : rows) EXPECT_EQ(text_of(call), text);
 }
 
 #define CALL __LINE__, [](const Inputs& in)
@@ -139,27 +136,43 @@ TEST(SequenceErrors, Models) {
        "odd, tokens\n  at @",
        __LINE__, [&] { trace([](const Models& m, const Inputs& in) { return m.mamba.step(in["tokens"], in).logits; }); }},
   });
-  expect_model_errors({
-      {"MambaBlock: sizes are at least 1: dim 4, state 0, conv 4, expand 2; dt_rank is not negative: 0",
-       [] { MambaBlock({.dim = 4, .state = 0}); }},
-      {"MambaBlock: sizes are at least 1: dim 4, state 16, conv 4, expand 2; dt_rank is not negative: -1",
-       [] { MambaBlock({.dim = 4, .dt_rank = -1}); }},
-      {"Mamba2Block: sizes are at least 1: dim 4, state 64, conv 4, expand 2, head_size 0, groups 1",
-       [] { Mamba2Block({.dim = 4, .head_size = 0}); }},
-      {"Mamba2Block: heads of 3 do not divide the inner width 8", [] { Mamba2Block({.dim = 4, .head_size = 3}); }},
-      {"Mamba2Block: 3 groups do not divide 4 heads", [] { Mamba2Block({.dim = 4, .head_size = 2, .groups = 3}); }},
-      {"LanguageModel: unknown layer 'mambo' in \"mamba mambo\"\n  hint: mamba, mamba2 or attention",
-       [] { LanguageModel({.dim = 4, .layers = "mamba mambo"}); }},
-      {"Mamba: needs at least one token and one layer: vocab 5, layers 0", [] { Mamba({.vocab = 5, .layers = 0, .dim = 4}); }},
-      {"Mamba2: needs at least one token and one layer: vocab 0, layers 1", [] { Mamba2({.vocab = 0, .layers = 1, .dim = 4}); }},
-      {"Transformer: needs at least one token and one layer: vocab 5, layers -1",
-       [] { Transformer({.vocab = 5, .dim = 4, .layers = -1, .heads = 2}); }},
-      {"LanguageModel: needs at least one token and one layer: vocab 5, layers 0",
-       [] { LanguageModel({.vocab = 5, .dim = 4, .layers = ""}); }},
-      {"SelfAttention: the cache has room for at least one position: 0",
-       [] { LanguageModel({.dim = 4, .layers = "attention", .heads = 2}).state(1, 0); }},
-      {"Transformer: a cache of 9 positions is longer than the context of 4",
-       [] { Transformer({.vocab = 5, .dim = 4, .context = 4, .layers = 1, .heads = 2}).state(1, 9); }},
+}
+
+// They carry the line that makes the model.
+TEST(SequenceErrors, SizesOfModels) {
+  expect_errors({
+      {"state", "MambaBlock: sizes are at least 1: dim 4, state 0, conv 4, expand 2\n  at @",
+       __LINE__, [] { MambaBlock({.dim = 4, .state = 0}); }},
+      {"rank", "MambaBlock: dt_rank is at least 0: -1\n  at @",
+       __LINE__, [] { MambaBlock({.dim = 4, .dt_rank = -1}); }},
+      {"head size", "Mamba2Block: sizes are at least 1: dim 4, state 64, conv 4, expand 2, head_size 0, groups 1\n  at @",
+       __LINE__, [] { Mamba2Block({.dim = 4, .head_size = 0}); }},
+      {"heads", "Mamba2Block: head_size divides expand * dim: expand 2, dim 4, head_size 3\n  at @",
+       __LINE__, [] { Mamba2Block({.dim = 4, .head_size = 3}); }},
+      {"groups", "Mamba2Block: groups divide the heads, expand * dim / head_size: 4 heads, groups 3\n  at @",
+       __LINE__, [] { Mamba2Block({.dim = 4, .head_size = 2, .groups = 3}); }},
+      {"kind", "LanguageModel: unknown layer 'mambo' in \"mamba mambo\"\n  hint: mamba, mamba2 or attention   at @",
+       __LINE__, [] { LanguageModel({.dim = 4, .layers = "mamba mambo"}); }},
+      {"Mamba", "Mamba: sizes are at least 1: vocab 5, layers 0, dim 4\n  at @",
+       __LINE__, [] { Mamba({.vocab = 5, .layers = 0, .dim = 4}); }},
+      {"Mamba, inside", "MambaBlock: sizes are at least 1: dim 4, state 16, conv 0, expand 2\n  at @",
+       __LINE__, [] { Mamba({.dim = 4, .conv = 0}); }},
+      {"Mamba2", "Mamba2: sizes are at least 1: vocab 0, layers 1, dim 4\n  at @",
+       __LINE__, [] { Mamba2({.vocab = 0, .layers = 1, .dim = 4}); }},
+      {"Transformer", "Transformer: sizes are at least 1: vocab 5, dim 4, context 128, layers -1, heads 2\n  at @",
+       __LINE__, [] { Transformer({.vocab = 5, .dim = 4, .layers = -1, .heads = 2}); }},
+      {"LanguageModel", "LanguageModel: sizes are at least 1: vocab 0, dim 4\n  at @",
+       __LINE__, [] { LanguageModel({.vocab = 0, .dim = 4}); }},
+      {"no layers", "LanguageModel: layers names at least one layer: it is empty\n  at @",
+       __LINE__, [] { LanguageModel({.vocab = 5, .dim = 4, .layers = ""}); }},
+      {"cache", "SelfAttention::state: sizes are at least 1: batch 1, capacity 0\n  at @",
+       __LINE__, [] { LanguageModel({.dim = 4, .layers = "attention", .heads = 2}).state(1, 0); }},
+      {"batch", "MambaBlock::state: sizes are at least 1: batch -1\n  at @",
+       __LINE__, [] { Mamba({.layers = 1, .dim = 4}).state(-1); }},
+      {"batch of Mamba2", "Mamba2Block::state: sizes are at least 1: batch 0\n  at @",
+       __LINE__, [] { Mamba2({.layers = 1, .dim = 4, .head_size = 4}).state(0); }},
+      {"context", "Transformer::state: the cache is no longer than the context: capacity 9, context 4\n  at @",
+       __LINE__, [] { Transformer({.vocab = 5, .dim = 4, .context = 4, .layers = 1, .heads = 2}).state(1, 9); }},
   });
 }
 

@@ -31,7 +31,8 @@ Configuration with_all(int threads, bool guards = false) {
 
 // Temporaries lie in several arenas, and stages run from their last kernel to their first.
 Configuration in_pieces() {
-  return {"in pieces, backwards", {.threads = 1, .simplify = true, .piece = 128, .backwards = true}};
+  return {"in pieces, backwards",
+          {.threads = 1, .simplify = true, .piece = 128, .backwards = true}};
 }
 
 Configuration without(const std::vector<std::string>& names, int threads = 1) {
@@ -50,14 +51,18 @@ Configuration random_subset(Random random) {
 Configuration on(const std::string& device, Configuration configuration) {
   eval::EvalOptions& options = configuration.options;
   options.device = device;
-  const std::string what = options.guards ? ", guards" : options.piece < schedule::kOnePiece ? ", in pieces, backwards" : options.without.empty() ? "" : " " + configuration.name;
+  const std::string what = options.guards                        ? ", guards"
+                           : options.piece < schedule::kOnePiece ? ", in pieces, backwards"
+                           : options.without.empty()             ? ""
+                                                                 : " " + configuration.name;
   return {device + what, options};
 }
 
 }  // namespace
 
 std::vector<Configuration> all_configurations(const std::string& device) {
-  std::vector<Configuration> all{with_all(1), with_all(2), with_all(3), with_all(2, true), in_pieces(), without(parts())};
+  std::vector<Configuration> all{with_all(1),       with_all(2), with_all(3),
+                                 with_all(2, true), in_pieces(), without(parts())};
   for (const std::string& part : parts()) all.push_back(without({part}));
   if (device == "cpu") return all;
   all.erase(all.begin() + 2);  // with one repetition
@@ -68,14 +73,15 @@ std::vector<Configuration> all_configurations(const std::string& device) {
 std::vector<Configuration> configurations(std::uint64_t seed, const std::string& device) {
   std::vector<Configuration> all = all_configurations(device);
   if (device == "cpu")
-    return {with_all(1), without({"fuse"}), with_all(seed % 2 ? 2 : 3), in_pieces(), random_subset(Random(seed)),
-            all[3 + seed % (all.size() - 3)]};
+    return {with_all(1), without({"fuse"}),           with_all(seed % 2 ? 2 : 3),
+            in_pieces(), random_subset(Random(seed)), all[3 + seed % (all.size() - 3)]};
   // Shaders take long to compile: one more besides the repetition.
   all.push_back(on(device, random_subset(Random(seed))));
   return {all[0], all[1], all[2 + seed % (all.size() - 2)]};
 }
 
-Verdict check(const Built& built, const std::vector<Configuration>& configurations, const Evaluate& evaluate) {
+Verdict check(const Built& built, const std::vector<Configuration>& configurations,
+              const Evaluate& evaluate) {
   using Kind = Verdict::Kind;
   const Rounding rounding = configurations.at(0).options.device == "cpu" ? kOnTheCpu : kOnAGpu;
   Expected expected;
@@ -89,14 +95,16 @@ Verdict check(const Built& built, const std::vector<Configuration>& configuratio
 
   const bool flat = built.graph.find(ir::Result::Kind::gradient, ir::kFlat) >= 0;
   bool many = false;
-  // By what was left out. On a GPU also by where memory is: that is text of the shader, and a driver may join other
-  // products and sums to one rounding then.
+  // By what was left out. On a GPU also by where memory is: that is text of the shader, and a
+  // driver may join other products and sums to one rounding then.
   std::map<std::vector<std::string>, eval::Evaluated> seen;
   for (const Configuration& configuration : configurations) {
     eval::EvalOptions options = configuration.options;
     if (flat) options.parameters = &built.parameters;
     if (flat && options.guards) continue;  // parts of the flat tensor cannot be moved apart
-    const auto fail = [&](const std::string& what) { return Verdict{Kind::fails, what, configuration.name}; };
+    const auto fail = [&](const std::string& what) {
+      return Verdict{Kind::fails, what, configuration.name};
+    };
     eval::Evaluated got;
     try {
       got = evaluate(built.graph, built.leaves, options);
@@ -112,10 +120,12 @@ Verdict check(const Built& built, const std::vector<Configuration>& configuratio
         allow_alike(expected);
         difference = fuzz::difference(expected, r, got.results[r]);
       }
-      if (!difference.empty()) return fail(fmt::format("{}: {}", built.graph.results[r].name, difference));
+      if (!difference.empty())
+        return fail(fmt::format("{}: {}", built.graph.results[r].name, difference));
     }
     std::vector<std::string> key = options.without;
-    if (options.device != "cpu" && (options.piece < schedule::kOnePiece || options.guards)) key.push_back(configuration.name);
+    if (options.device != "cpu" && (options.piece < schedule::kOnePiece || options.guards))
+      key.push_back(configuration.name);
     const auto [first, is_new] = seen.try_emplace(key, got);
     if (!is_new && first->second.bits != got.bits) return fail("other bits than the first time");
   }

@@ -17,7 +17,8 @@ struct Configuration {
   eval::EvalOptions options;
 };
 
-// Of a program with this seed: the usual one always (on the CPU also no fusion), the others by turns.
+// Of a program with this seed: the usual one always (on the CPU also no fusion), the others by
+// turns.
 std::vector<Configuration> configurations(std::uint64_t seed, const std::string& device = "cpu");
 // All that any program meets.
 std::vector<Configuration> all_configurations(const std::string& device = "cpu");
@@ -25,14 +26,16 @@ std::vector<Configuration> all_configurations(const std::string& device = "cpu")
 struct Verdict {
   enum class Kind : std::uint8_t { agrees, unclear, fails };
   Kind kind = Kind::agrees;
-  std::string what;          // fails: which result, where, by how much; unclear: why
+  std::string what;           // fails: which result, where, by how much; unclear: why
   std::string configuration;  // fails
   double sharp = 1;           // agrees: the part of the results that was known to three digits
 };
 
-using Evaluate = std::function<eval::Evaluated(const ir::Graph&, const reference::Leaves&, const eval::EvalOptions&)>;
+using Evaluate = std::function<eval::Evaluated(const ir::Graph&, const reference::Leaves&,
+                                               const eval::EvalOptions&)>;
 
-// Errors that are thrown on the way count as failures. `evaluate` can be replaced to test the check.
+// Errors that are thrown on the way count as failures. `evaluate` can be replaced to test the
+// check.
 Verdict check(const Built& built, const std::vector<Configuration>& configurations,
               const Evaluate& evaluate = eval::evaluate);
 

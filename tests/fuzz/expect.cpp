@@ -37,7 +37,8 @@ const reference::Evaluation& evaluation_of(std::string_view name) {
 // Adds up: roundings are relative to the terms, not to the result.
 bool adds(const ir::Primitive& op) {
   switch (op.core) {
-    case Core::reduce: return op.combine == ir::Combine::add || op.combine == ir::Combine::mul;
+    case Core::reduce:
+      return op.combine == ir::Combine::add || op.combine == ir::Combine::mul;
     case Core::scan:
     case Core::matmul:
     case Core::segment_sum:
@@ -47,14 +48,17 @@ bool adds(const ir::Primitive& op) {
     case Core::attention_gradient:
     case Core::selective_scan:
     case Core::selective_scan_gradient:
-    case Core::composite: return true;
-    default: return false;
+    case Core::composite:
+      return true;
+    default:
+      return false;
   }
 }
 
 // Picks operands or only changes their sign: gradients rely on the result being one of them.
 bool is_exact(const ir::Primitive& op) {
-  for (const char* name : {"where", "maximum", "minimum", "relu", "neg", "abs", "sign", "copy", "random"})
+  for (const char* name :
+       {"where", "maximum", "minimum", "relu", "neg", "abs", "sign", "copy", "random"})
     if (op.name == name) return true;
   return op.core != Core::elementwise && !adds(op);
 }
@@ -70,21 +74,24 @@ double magnitude(const Value& value) {
   return most;
 }
 
-// Roundings of what stands inside an op, where it is much larger than the result: gelu's x times
-// 1 + erf(x), log_softmax's logarithm of a number near 1. The gradient of attention is made of differences between
-// g v^T and its mean, which cancel where the scores leave no choice.
-void round_inside(const ir::Node& node, Value& value, const std::vector<const Value*>& in, const Rounding& rounding,
-                  Random& random) {
+// Roundings of what stands inside an op, where it is much larger than the result: the exponent in
+// gelu and gelu_tanh, log_softmax's logarithm of a number near 1. The gradient of attention is made
+// of differences between g v^T and its mean, which cancel where the scores leave no choice.
+void round_inside(const ir::Node& node, Value& value, const std::vector<const Value*>& in,
+                  const Rounding& rounding, Random& random) {
   const Value& x = *in[0];
   const std::string_view name = node.op->name;
   const bool gelu = name.starts_with("gelu");
-  const double part = gelu || name == "log_softmax"                       ? rounding.part
+  const double part = gelu || name == "log_softmax"                     ? rounding.part
                       : name == "log" || name == "sin" || name == "cos" ? rounding.absolute
-                                                                          : 0;
+                                                                        : 0;
+  // The result of gelu is as exact as its exponent, which is at most 2 + x^2 long.
   for (std::size_t i = 0; part > 0 && i < value.data.size(); ++i)
-    value.data[i] += part * (2 * random.unit() - 1) * (gelu ? x.data[i] : 1);
+    value.data[i] += part * (2 * random.unit() - 1) *
+                     (gelu ? value.data[i] * (4 + 2 * x.data[i] * x.data[i]) : 1);
   if (node.op->core == Core::attention_gradient) {
-    const double most = magnitude(*in[4]) * magnitude(*in[2]) * std::max(magnitude(*in[0]), magnitude(*in[1]));
+    const double most =
+        magnitude(*in[4]) * magnitude(*in[2]) * std::max(magnitude(*in[0]), magnitude(*in[1]));
     if (!std::isfinite(most)) return;  // no allowance where a number is lost
     for (double& y : value.data) y += rounding.part * (2 * random.unit() - 1) * most;
   }
@@ -95,14 +102,15 @@ void round_inside(const ir::Node& node, Value& value, const std::vector<const Va
 
 }  // namespace
 
-std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Leaves& leaves, std::uint64_t seed,
-                                     const Rounding& rounding) {
+std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Leaves& leaves,
+                                     std::uint64_t seed, const Rounding& rounding) {
   Random random(seed);
   std::vector<Value> values;
   values.reserve(graph.nodes.size());  // operands are pointed at
   for (const ir::Node& node : graph.nodes) {
-    if (node.op->core == Core::leaf) {
-      values.push_back(leaves.at(fmt::format("{}:{}", node.op->name, node.as<ir::LeafAttrs>().name)));
+    if (ir::is_leaf(node)) {
+      values.push_back(
+          leaves.at(fmt::format("{}:{}", node.op->name, node.as<ir::LeafAttrs>().name)));
       continue;
     }
     std::deque<Value> rounded;
@@ -121,22 +129,26 @@ std::vector<Value> interpret_rounded(const ir::Graph& graph, const reference::Le
   return values;
 }
 
-Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs, const Rounding& rounding) {
+Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs,
+                const Rounding& rounding) {
   Expected out;
   const std::vector<Value> values = reference::interpret(graph, leaves);
   const std::vector<bool> live = ir::live_nodes(graph);
   for (std::size_t i = 0; i < values.size(); ++i)
     if (live[i] && values[i].type.dtype == DType::f32)  // an infinity is a mask's
-      for (const double x : values[i].data) out.finite = out.finite && (std::isinf(x) || std::abs(x) < kLargest);
+      for (const double x : values[i].data)
+        out.finite = out.finite && (std::isinf(x) || std::abs(x) < kLargest);
   for (const ir::Result& result : graph.results) {
     const Value& value = values[static_cast<std::size_t>(result.node)];
     const double most = magnitude(value);
     out.finite = out.finite && most < kLargest;
     out.results.push_back(value);
-    out.allowed.emplace_back(value.data.size(), value.type.dtype == DType::f32 ? 1e-6 * most + 1e-30 : 0);
+    out.allowed.emplace_back(value.data.size(),
+                             value.type.dtype == DType::f32 ? 1e-6 * most + 1e-30 : 0);
   }
   for (int run = 0; run < runs && out.finite; ++run) {
-    const auto rounded = interpret_rounded(graph, leaves, static_cast<std::uint64_t>(run), rounding);
+    const auto rounded =
+        interpret_rounded(graph, leaves, static_cast<std::uint64_t>(run), rounding);
     for (std::size_t r = 0; r < graph.results.size(); ++r) {
       const Value& value = rounded[static_cast<std::size_t>(graph.results[r].node)];
       for (std::size_t i = 0; i < value.data.size(); ++i) {
@@ -150,17 +162,19 @@ Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int run
 
 void allow_alike(Expected& expected) {
   for (std::vector<double>& allowed : expected.allowed)
-    if (!allowed.empty()) allowed.assign(allowed.size(), 2 * *std::max_element(allowed.begin(), allowed.end()));
+    if (!allowed.empty())
+      allowed.assign(allowed.size(), 2 * *std::max_element(allowed.begin(), allowed.end()));
 }
 
 std::string difference(const Expected& expected, std::size_t result, const Value& got) {
   const Value& want = expected.results[result];
-  if (got.type != want.type) return fmt::format("the type is {}, not {}", got.type.text(), want.type.text());
+  if (got.type != want.type)
+    return fmt::format("the type is {}, not {}", got.type.text(), want.type.text());
   for (std::size_t i = 0; i < want.data.size(); ++i) {
     const double off = std::abs(got.data[i] - want.data[i]), allowed = expected.allowed[result][i];
     if (off <= allowed || allowed == HUGE_VAL) continue;
-    return fmt::format("element {} of {}: {} instead of {} (off by {:.2e}, allowed {:.2e})", i, want.type.text(),
-                       got.data[i], want.data[i], off, allowed);
+    return fmt::format("element {} of {}: {} instead of {} (off by {:.2e}, allowed {:.2e})", i,
+                       want.type.text(), got.data[i], want.data[i], off, allowed);
   }
   return "";
 }

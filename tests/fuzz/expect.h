@@ -27,7 +27,8 @@ inline constexpr Rounding kOnTheCpu{0x1p-20, 0};      // eight times a float's, 
 inline constexpr Rounding kOnAGpu{0x1p-18, 0x1p-20};  // what WGSL promises of exp, division and log
 
 // `runs` with roundings; more of them miss fewer ties.
-Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs, const Rounding& rounding = kOnTheCpu);
+Expected expect(const ir::Graph& graph, const reference::Leaves& leaves, int runs,
+                const Rounding& rounding = kOnTheCpu);
 
 // Every element of a result may be off as far as the worst of them and as far again: where one of
 // several equal numbers is chosen, roundings decide which.
@@ -41,7 +42,8 @@ std::string difference(const Expected& expected, std::size_t result, const refer
 double sharp_part(const Expected& expected);
 
 // Every node's value with roundings put in.
-std::vector<reference::Value> interpret_rounded(const ir::Graph& graph, const reference::Leaves& leaves,
-                                                std::uint64_t seed, const Rounding& rounding = kOnTheCpu);
+std::vector<reference::Value> interpret_rounded(const ir::Graph& graph,
+                                                const reference::Leaves& leaves, std::uint64_t seed,
+                                                const Rounding& rounding = kOnTheCpu);
 
 }  // namespace tensorgrad::fuzz

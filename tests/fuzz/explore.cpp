@@ -19,7 +19,8 @@ Verdict check_program(const Program& program, std::uint64_t seed, const std::str
     return {Verdict::Kind::fails, error.what(), "build"};
   }
   Verdict verdict = check(built, configurations(seed, device));
-  if (verdict.kind != Verdict::Kind::agrees || device != "cpu") return verdict;  // gradients are the same everywhere
+  if (verdict.kind != Verdict::Kind::agrees || device != "cpu")
+    return verdict;  // gradients are the same everywhere
   if (const std::string slope = slope_difference(built, seed); !slope.empty())
     return {Verdict::Kind::fails, slope, "differentiate"};
   return verdict;
@@ -32,15 +33,17 @@ Explored explore(std::uint64_t seed, const std::string& device) {
   Verdict last = out.verdict;
   const Program small = shrink(program, [&](const Program& candidate) {
     const Verdict verdict = check_program(candidate, seed, device);
-    const bool same = verdict.kind == Verdict::Kind::fails && verdict.configuration == out.verdict.configuration;
+    const bool same =
+        verdict.kind == Verdict::Kind::fails && verdict.configuration == out.verdict.configuration;
     if (same) last = verdict;
     return same;
   });
-  out.report = fmt::format("seed {} fails ({}): {}\nshrunk from {} instructions to {}: {}\n{}", seed,
-                           out.verdict.configuration, out.verdict.what, program.code.size(), small.code.size(),
-                           last.what, small.text());
+  out.report = fmt::format("seed {} fails ({}): {}\nshrunk from {} instructions to {}: {}\n{}",
+                           seed, out.verdict.configuration, out.verdict.what, program.code.size(),
+                           small.code.size(), last.what, small.text());
   if (last.configuration != "build") out.report += ir::print(build(small).graph);
-  out.report += fmt::format("replay: build/release/tests/test_fuzz --device {} --seed {}\n", device, seed);
+  out.report +=
+      fmt::format("replay: build/release/tests/test_fuzz --device {} --seed {}\n", device, seed);
   return out;
 }
 

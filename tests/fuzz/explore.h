@@ -16,6 +16,7 @@ struct Explored {
 Explored explore(std::uint64_t seed, const std::string& device = "cpu");
 
 // Checks a program in the configurations of this seed; an op that refuses its operands is unclear.
-Verdict check_program(const Program& program, std::uint64_t seed, const std::string& device = "cpu");
+Verdict check_program(const Program& program, std::uint64_t seed,
+                      const std::string& device = "cpu");
 
 }  // namespace tensorgrad::fuzz

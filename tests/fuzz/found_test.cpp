@@ -13,8 +13,9 @@ Built parsed(const char* text) {
   Built built{ir::parse(text, ops::find_primitive)};
   std::uint64_t seed = 0;
   for (const ir::Node& node : built.graph.nodes)
-    if (node.op->core == ir::Core::leaf)
-      built.leaves[std::string(node.op->name) + ":" + node.as<ir::LeafAttrs>().name] = draw(node.type, ++seed, -2, 2);
+    if (ir::is_leaf(node))
+      built.leaves[std::string(node.op->name) + ":" + node.as<ir::LeafAttrs>().name] =
+          draw(node.type, ++seed, -2, 2);
   return built;
 }
 
@@ -40,7 +41,8 @@ const Found kFound[] = {
   output "less" = %4
   output "square" = %6
 })"},
-    {"a value per line was read by the elements of a row that is walked once, before it was made", R"(graph {
+    {"a value per line was read by the elements of a row that is walked once, before it was made",
+     R"(graph {
   %0 = state {name="rate", dtype=f32, shape=[]} : f32[]
   %1 = parameter {name="p", dtype=f32, shape=[4097]} : f32[4097]
   %2 = exp(%0) : f32[]
@@ -50,7 +52,8 @@ const Found kFound[] = {
   %6 = reduce_sum(%5) {axes=[0]} : f32[]
   output "sum" = %6
 })"},
-    {"the sum of a right operand, made while packing, overwrote what the work on the product reads", R"(graph {
+    {"the sum of a right operand, made while packing, overwrote what the work on the product reads",
+     R"(graph {
   %0 = parameter {name="v0", dtype=f32, shape=[2,2]} : f32[2,2]
   %1 = parameter {name="v1", dtype=f32, shape=[]} : f32[]
   %2 = reshape(%1) {shape=[1,1]} : f32[1,1]
@@ -87,7 +90,8 @@ const Found kFound[] = {
   output "loss" = %16
   gradient "v1" = %32
 })"},
-    {"an infinite number, read through a guard, was written without the function that makes it", R"(graph {
+    {"an infinite number, read through a guard, was written without the function that makes it",
+     R"(graph {
   %0 = constant {value=1, dtype=f32} : f32[]
   %1 = constant {value=-inf, dtype=f32} : f32[]
   %2 = less(%0, %1) : bool[]
@@ -97,7 +101,8 @@ const Found kFound[] = {
   %6 = concat(%4, %5) {axis=0} : f32[2]
   output "out" = %6
 })"},
-    {"the address of padding alone was a negative number, which a shader does not take as text", R"(graph {
+    {"the address of padding alone was a negative number, which a shader does not take as text",
+     R"(graph {
   %0 = parameter {name="v0", dtype=f32, shape=[]} : f32[]
   %1 = parameter {name="v1", dtype=f32, shape=[1]} : f32[1]
   %2 = pad(%1) {axis=0, before=1, after=0, value=0} : f32[2]
@@ -111,7 +116,8 @@ const Found kFound[] = {
 void expect_right(const std::vector<Configuration>& configurations) {
   for (const Found& found : kFound) {
     const Verdict verdict = check(parsed(found.graph), configurations);
-    EXPECT_EQ(verdict.what, "") << found.what << ", " << verdict.configuration << "\n" << found.graph;
+    EXPECT_EQ(verdict.what, "") << found.what << ", " << verdict.configuration << "\n"
+                                << found.graph;
   }
 }
 

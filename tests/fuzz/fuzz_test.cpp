@@ -1,4 +1,5 @@
-// Runs random programs. As a test: seeds 0 to 1,999, one test each, and some of them on a GPU. By hand:
+// Runs random programs. As a test: seeds 0 to 1,999, one test each, and some of them on a GPU. By
+// hand:
 //   test_fuzz --programs 100000 [--seed 17]   so many programs from that seed on
 //   test_fuzz --seed 17                       one program, shrunk if it fails
 //   --device webgpu                           on a GPU
@@ -26,9 +27,9 @@ TEST_P(Fuzz, AgreesWithTheInterpreter) {
 }
 
 class GpuFuzz : public GpuTest, public testing::WithParamInterface<std::uint64_t> {};
-class SlowGpuFuzz : public GpuFuzz {};
+class ReleaseGpuFuzz : public GpuFuzz {};
 INSTANTIATE_TEST_SUITE_P(Random, GpuFuzz, testing::Range(std::uint64_t{0}, kFewOnGpu));
-INSTANTIATE_TEST_SUITE_P(Random, SlowGpuFuzz, testing::Range(kFewOnGpu, kOnGpu));
+INSTANTIATE_TEST_SUITE_P(Random, ReleaseGpuFuzz, testing::Range(kFewOnGpu, kOnGpu));
 
 void expect_agreement_on_gpu(std::uint64_t seed) {
   const Explored explored = explore(seed, "webgpu");
@@ -36,7 +37,7 @@ void expect_agreement_on_gpu(std::uint64_t seed) {
 }
 
 TEST_P(GpuFuzz, AgreesWithTheInterpreter) { expect_agreement_on_gpu(GetParam()); }
-TEST_P(SlowGpuFuzz, AgreesWithTheInterpreter) { expect_agreement_on_gpu(GetParam()); }
+TEST_P(ReleaseGpuFuzz, AgreesWithTheInterpreter) { expect_agreement_on_gpu(GetParam()); }
 
 int run_by_hand(const std::string& device, std::uint64_t seed, std::uint64_t programs) {
   std::uint64_t failed = 0, unclear = 0;
@@ -56,7 +57,8 @@ int run_by_hand(const std::string& device, std::uint64_t seed, std::uint64_t pro
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  // A software driver compiles for seconds what runs for milliseconds: without optimising, less than half as long.
+  // A software driver compiles for seconds what runs for milliseconds: without optimising, less
+  // than half as long.
   setenv("GALLIVM_PERF", "nopt", 0);
   setenv("LP_NATIVE_VECTOR_WIDTH", "128", 0);
   std::uint64_t seed = 0, programs = 0;
@@ -72,6 +74,7 @@ int main(int argc, char** argv) {
     else if (option == "--device")
       device = argv[i + 1];
   }
-  if (has_seed || programs > 0) return tensorgrad::fuzz::run_by_hand(device, seed, programs > 0 ? programs : 1);
+  if (has_seed || programs > 0)
+    return tensorgrad::fuzz::run_by_hand(device, seed, programs > 0 ? programs : 1);
   return RUN_ALL_TESTS();
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "support/fail.h"
+#include "support/integers.h"
 #include "tests/fuzz/rows.h"
 
 namespace tensorgrad::fuzz {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr double kLargeValue = 30;  // a value that grew beyond is tamed
 constexpr int kMostAxes = 5;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool broadcasts(const Shape& a, const Shape& b) {
   for (int d = 1; d <= std::min(a.rank(), b.rank()); ++d)
@@ -61,12 +60,13 @@ class Generator {
       return false;
     }
     const Tensor& x = made->tensor;
-    if ((x.count() > most_elements_ && !instr.in.empty()) || x.rank() > kMostAxes || x.count() == 0) {
+    if ((x.count() > most_elements_ && !instr.in.empty()) || x.rank() > kMostAxes ||
+        x.count() == 0) {
       assembler_.drop_last();
       return false;
     }
     used_.push_back(false);
-    for (const int operand : instr.in) used_[at(operand)] = true;
+    for (const int operand : instr.in) used_[usize(operand)] = true;
     program_.code.push_back(std::move(instr));
     return true;
   }
@@ -86,21 +86,23 @@ class Generator {
     std::vector<int> all, fitting;
     const auto& values = assembler_.values();
     for (int i = 0; i < static_cast<int>(values.size()); ++i) {
-      if (!accepts(kind, values[at(i)].tensor.dtype())) continue;
+      if (!accepts(kind, values[usize(i)].tensor.dtype())) continue;
       all.push_back(i);
-      if (beside && broadcasts(values[at(i)].tensor.shape(), *beside)) fitting.push_back(i);
+      if (beside && broadcasts(values[usize(i)].tensor.shape(), *beside)) fitting.push_back(i);
     }
     const auto& from = !fitting.empty() && random_.chance(0.8) ? fitting : all;
     if (from.empty()) return -1;
     const int count = static_cast<int>(from.size());
-    return from[at(random_.chance(0.5) ? count - 1 - random_.below(std::min(count, 4)) : random_.below(count))];
+    return from[usize(random_.chance(0.5) ? count - 1 - random_.below(std::min(count, 4))
+                                          : random_.below(count))];
   }
 
   bool draw_op() {
     const auto& rows = drawn_rows();
-    Instr instr{rows[at(random_.below(static_cast<int>(rows.size())))], {}, dice()};
+    Instr instr{rows[usize(random_.below(static_cast<int>(rows.size())))], {}, dice()};
     for (const char* kind = instr.row->operands; *kind; ++kind) {
-      const Shape* beside = instr.in.empty() ? nullptr : &assembler_.values()[at(instr.in[0])].tensor.shape();
+      const Shape* beside =
+          instr.in.empty() ? nullptr : &assembler_.values()[usize(instr.in[0])].tensor.shape();
       const int operand = draw_operand(*kind, beside);
       if (operand < 0) return false;
       instr.in.push_back(operand);
@@ -108,17 +110,21 @@ class Generator {
     return add(std::move(instr));
   }
 
-  bool is_leaf(int i, const char* kind) const { return program_.code[at(i)].row == &row_of_leaf(kind); }
+  bool is_leaf(int i, const char* kind) const {
+    return program_.code[usize(i)].row == &row_of_leaf(kind);
+  }
 
   void choose_results() {
     const int count = static_cast<int>(program_.code.size());
     const bool trains = random_.chance(0.85), all = random_.chance(0.5);
     for (int i = 0; i < count; ++i) {
-      const bool real = assembler_.values()[at(i)].tensor.dtype() == f32;
-      if (is_leaf(i, "parameter") && trains && (all || random_.chance(0.6))) program_.wanted.push_back(i);
-      if (is_leaf(i, "state") && random_.chance(0.8)) program_.updates.push_back({i, random_.below(count)});
+      const bool real = assembler_.values()[usize(i)].tensor.dtype() == f32;
+      if (is_leaf(i, "parameter") && trains && (all || random_.chance(0.6)))
+        program_.wanted.push_back(i);
+      if (is_leaf(i, "state") && random_.chance(0.8))
+        program_.updates.push_back({i, random_.below(count)});
       if (is_leaf(i, "parameter") && random_.chance(0.2)) program_.updates.push_back({i, -1});
-      const bool used = used_[at(i)];
+      const bool used = used_[usize(i)];
       if (random_.chance(used ? 0.08 : trains && real ? 0.2 : 0.9)) program_.outputs.push_back(i);
       if (trains && real && random_.chance(used ? 0.03 : 0.85)) program_.loss.push_back(i);
     }
@@ -135,7 +141,7 @@ class Generator {
       const auto values = reference::interpret(built.graph, built.leaves);
       changed = false;
       for (std::size_t i = 0; i < program_.code.size(); ++i) {
-        const auto& value = values[at(built.values[i])];
+        const auto& value = values[usize(built.values[i])];
         if (value.type.dtype != f32 || program_.code[i].tame) continue;
         const bool large = std::any_of(value.data.begin(), value.data.end(),
                                        [](double x) { return !(std::abs(x) < kLargeValue); });

@@ -35,7 +35,8 @@ TEST(Generate, EveryKindOfProgramOccurs) {
     const Program program = generate(seed);
     int leaves = 0, parameters = 0;
     for (const Instr& instr : program.code) {
-      leaves += instr.row >= leaf_rows().data() && instr.row < leaf_rows().data() + leaf_rows().size();
+      leaves +=
+          instr.row >= leaf_rows().data() && instr.row < leaf_rows().data() + leaf_rows().size();
       parameters += instr.row == &row_of_leaf("parameter");
     }
     const int ops = static_cast<int>(program.code.size()) - leaves;
@@ -56,10 +57,13 @@ TEST(Generate, EveryOpAndPrimitiveOccurs) {
   const std::regex declaration(R"(\n(?:std::vector<Tensor>|Tensor) (\w+)\()");
   std::set<std::string> drawn, primitives;
   for (const Row* row : drawn_rows()) drawn.insert(row->op);
-  for (std::sregex_iterator match(text.begin(), text.end(), declaration), end; match != end; ++match)
-    EXPECT_EQ(drawn.count((*match)[1]), 1u) << (*match)[1] << " has no row in tests/fuzz/rows_*.cpp";
+  for (std::sregex_iterator match(text.begin(), text.end(), declaration), end; match != end;
+       ++match)
+    EXPECT_EQ(drawn.count((*match)[1]), 1u)
+        << (*match)[1] << " has no row in tests/fuzz/rows_*.cpp";
   for (std::uint64_t seed = 0; seed < 300; ++seed)
-    for (const ir::Node& node : build(generate(seed)).graph.nodes) primitives.insert(std::string(node.op->name));
+    for (const ir::Node& node : build(generate(seed)).graph.nodes)
+      primitives.insert(std::string(node.op->name));
   for (const ops::Family& family : ops::families())
     for (const ir::Primitive* op : family.primitives) {
       if (op->name == "copy") continue;  // the compiler's own
@@ -115,22 +119,27 @@ TEST(Check, NoticesOneWrongElement) {
 TEST(Check, NoticesOtherBitsAndDamageAndErrors) {
   const Built built = build(generate(3));
   const auto verdict = [&](const auto& change) {
-    return check(built, all_configurations(), [&](const auto& graph, const auto& leaves, const auto& options) {
-      eval::Evaluated got = eval::evaluate(graph, leaves, options);
-      change(got, options);
-      return got;
-    });
+    return check(built, all_configurations(),
+                 [&](const auto& graph, const auto& leaves, const auto& options) {
+                   eval::Evaluated got = eval::evaluate(graph, leaves, options);
+                   change(got, options);
+                   return got;
+                 });
   };
   EXPECT_EQ(verdict([](eval::Evaluated&, const eval::EvalOptions&) {}).what, "");
   EXPECT_EQ(verdict([](eval::Evaluated& got, const eval::EvalOptions& options) {
               if (options.threads == 3) got.bits[0][0] ^= 1;
-            }).configuration, "3 threads");
+            }).configuration,
+            "3 threads");
   EXPECT_EQ(verdict([](eval::Evaluated& got, const eval::EvalOptions& options) {
               if (options.guards) got.damage = "a wild write";
-            }).what, "a wild write");
+            }).what,
+            "a wild write");
   EXPECT_EQ(verdict([](eval::Evaluated&, const eval::EvalOptions& options) {
-              if (options.without == std::vector<std::string>{"cse"}) throw std::runtime_error("broken");
-            }).configuration, "without cse");
+              if (options.without == std::vector<std::string>{"cse"})
+                throw std::runtime_error("broken");
+            }).configuration,
+            "without cse");
 }
 
 TEST(Slope, NoticesAWrongGradient) {
@@ -167,9 +176,11 @@ bool has_node(const Program& program, const F& satisfies) {
 
 // The row, not the primitive: ssd makes those too.
 bool calls_cumsum(const Program& program) {
-  const bool called = std::any_of(program.code.begin(), program.code.end(),
-                                  [](const Instr& instr) { return std::string_view(instr.row->op) == "cumsum"; });
-  return called && has_node(program, [](const ir::Node& node) { return node.op->name == "cumsum"; });
+  const bool called = std::any_of(program.code.begin(), program.code.end(), [](const Instr& instr) {
+    return std::string_view(instr.row->op) == "cumsum";
+  });
+  return called &&
+         has_node(program, [](const ir::Node& node) { return node.op->name == "cumsum"; });
 }
 
 // A fault in one op shrinks to that op on a leaf, one result, the smallest sizes.

@@ -10,6 +10,7 @@
 #include "ir/primitive.h"
 #include "optim/update.h"
 #include "support/fail.h"
+#include "support/integers.h"
 #include "tests/fuzz/rows.h"
 
 namespace tensorgrad::fuzz {
@@ -20,15 +21,13 @@ using reference::Value;
 
 constexpr std::int64_t kMostElements = 50'000;  // of any node of an instruction
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 Tensor as_f32(const Tensor& x) { return x.dtype() == f32 ? x : cast(x, f32); }
 
 // The values in turn as sum, mean and mean of squares.
 Tensor loss_of(const Program& program, const std::vector<Made>& values) {
   Tensor loss;
   for (std::size_t i = 0; i < program.loss.size(); ++i) {
-    const Tensor x = as_f32(values[at(program.loss[i])].tensor);
+    const Tensor x = as_f32(values[usize(program.loss[i])].tensor);
     const Tensor term = i % 3 == 0 ? mean(square(x)) : i % 3 == 1 ? mean(x) : sum(x) * 0.1f;
     loss = i == 0 ? term : loss + term;
   }
@@ -38,10 +37,18 @@ Tensor loss_of(const Program& program, const std::vector<Made>& values) {
 optim::UpdateOptions update_options(int optimizer) {
   optim::UpdateOptions options;
   switch (optimizer % 4) {
-    case 0: options.optimizer = Adam{}; break;
-    case 1: options.optimizer = Sgd{.momentum = 0.9f, .weight_decay = 0.1f}; break;
-    case 2: options.optimizer = AdamW{.weight_decay = 0.1f}; break;
-    default: options.optimizer = Sgd{}; break;
+    case 0:
+      options.optimizer = Adam{};
+      break;
+    case 1:
+      options.optimizer = Sgd{.momentum = 0.9f, .weight_decay = 0.1f};
+      break;
+    case 2:
+      options.optimizer = AdamW{.weight_decay = 0.1f};
+      break;
+    default:
+      options.optimizer = Sgd{};
+      break;
   }
   options.clip_grad_norm = optimizer / 4 % 2 == 1 ? 1.0f : 0.0f;
   options.non_finite = optimizer / 8 % 2 == 1 ? NonFinite::skip : NonFinite::fail;
@@ -51,7 +58,7 @@ optim::UpdateOptions update_options(int optimizer) {
 // What an optimizer reads besides: state, its rate, and the parameters as one tensor.
 void add_optimizer_leaves(Built& built, std::int64_t elements) {
   for (const ir::Node& node : built.graph.nodes) {
-    if (node.op->core != ir::Core::leaf) continue;
+    if (!ir::is_leaf(node)) continue;
     const auto& name = node.as<ir::LeafAttrs>().name;
     const std::string key = fmt::format("{}:{}", node.op->name, name);
     if (built.leaves.count(key)) continue;
@@ -59,13 +66,15 @@ void add_optimizer_leaves(Built& built, std::int64_t elements) {
       Value flat{{f32, {elements}}, std::vector<double>(static_cast<std::size_t>(elements))};
       for (const auto& entry : built.parameters.entries()) {
         const auto& own = built.leaves.at("parameter:" + entry.name).data;
-        if (entry.offset < elements) std::copy(own.begin(), own.end(), flat.data.begin() + entry.offset);
+        if (entry.offset < elements)
+          std::copy(own.begin(), own.end(), flat.data.begin() + entry.offset);
       }
       built.leaves[key] = std::move(flat);
     } else if (node.type.dtype != f32) {
       built.leaves[key] = draw(node.type, 1, 0, 1);
     } else {
-      built.leaves[key] = name == optim::kUpdatesState ? Value{node.type, {3}} : draw(node.type, 5, 0.1, 0.2);
+      built.leaves[key] =
+          name == optim::kUpdatesState ? Value{node.type, {3}} : draw(node.type, 5, 0.1, 0.2);
     }
   }
 }
@@ -77,7 +86,8 @@ Value draw(const ir::Type& type, std::uint64_t seed, double low, double high) {
   Value value{type, {}};
   for (std::int64_t i = type.shape.count(); i > 0; --i) {
     const double x = low + random.unit() * (high - low);
-    value.data.push_back(type.dtype == f32 ? static_cast<double>(static_cast<float>(x)) : std::floor(x));
+    value.data.push_back(type.dtype == f32 ? static_cast<double>(static_cast<float>(x))
+                                           : std::floor(x));
   }
   return value;
 }
@@ -86,8 +96,9 @@ const Made& Assembler::add(const Instr& instr) {
   ops::BuildScope scope(builder);
   Args args{builder, leaves, sizes_, fmt::format("v{}", values_.size()), {}, instr.dice};
   for (std::size_t i = 0; i < instr.in.size(); ++i) {
-    args.in.push_back(values_[at(instr.in[i])]);
-    if (!accepts(instr.row->operands[i], args.in[i].tensor.dtype())) user_error("fuzz: an operand of another type");
+    args.in.push_back(values_[usize(instr.in[i])]);
+    if (!accepts(instr.row->operands[i], args.in[i].tensor.dtype()))
+      user_error("fuzz: an operand of another type");
   }
   Tensor tensor = instr.row->make(args);
   if (instr.tame && tensor.dtype() == f32) tensor = tanh(tensor);
@@ -113,7 +124,7 @@ Built build(const Program& program) {
     builder.graph.results.push_back({kind, called, TensorAccess::node(x)});
   };
   for (const int output : program.outputs)
-    result(Result::Kind::output, fmt::format("out{}", output), values[at(output)].tensor);
+    result(Result::Kind::output, fmt::format("out{}", output), values[usize(output)].tensor);
 
   Built built;
   Tensor loss;
@@ -122,7 +133,8 @@ Built build(const Program& program) {
     loss = loss_of(program, values);
     result(Result::Kind::output, "loss", loss);
     std::vector<ir::NodeId> wanted;
-    for (const int leaf : program.wanted) wanted.push_back(TensorAccess::node(values[at(leaf)].tensor));
+    for (const int leaf : program.wanted)
+      wanted.push_back(TensorAccess::node(values[usize(leaf)].tensor));
     gradients = autodiff::differentiate(builder, loss, wanted);
   }
   std::vector<optim::Trained> trained;
@@ -138,11 +150,11 @@ Built build(const Program& program) {
       built.parameters.place(name(static_cast<int>(i)), {f32, values[i].tensor.shape()});
 
   for (const Update& update : program.updates) {
-    const Tensor before = values[at(update.leaf)].tensor;
+    const Tensor before = values[usize(update.leaf)].tensor;
     const auto wanted = std::find(program.wanted.begin(), program.wanted.end(), update.leaf);
     if (update.value >= 0)
       result(Result::Kind::update, name(update.leaf),
-             remade(as_f32(values[at(update.value)].tensor), before.shape()));
+             remade(as_f32(values[usize(update.value)].tensor), before.shape()));
     else if (wanted != program.wanted.end() && !gradients.empty() && program.optimizer == 0)
       result(Result::Kind::update, name(update.leaf),
              before - gradients[static_cast<std::size_t>(wanted - program.wanted.begin())] * 0.1f);
@@ -163,8 +175,9 @@ std::string Program::text() const {
   for (std::size_t i = 0; i < code.size(); ++i) {
     std::vector<std::string> operands;
     for (const int operand : code[i].in) operands.push_back(fmt::format("v{}", operand));
-    out += fmt::format("v{} = {}({}){}  // dice {}\n", i, code[i].row->op, fmt::join(operands, ", "),
-                       code[i].tame ? ".tanh()" : "", fmt::join(code[i].dice, " "));
+    out +=
+        fmt::format("v{} = {}({}){}  // dice {}\n", i, code[i].row->op, fmt::join(operands, ", "),
+                    code[i].tame ? ".tanh()" : "", fmt::join(code[i].dice, " "));
   }
   const auto list = [&](const char* what, const std::vector<int>& values) {
     if (values.empty()) return;

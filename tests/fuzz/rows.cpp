@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/table.h"
 #include "support/fail.h"
 
 namespace tensorgrad::fuzz {
@@ -47,32 +48,38 @@ Tensor Args::ids(int operand, std::int64_t n) {
   return minimum(maximum(made.tensor, 0), static_cast<int>(n - 1));
 }
 
-Tensor Args::leaf(const char* kind, DType dtype) {
+Tensor Args::leaf(ir::Core kind, DType dtype) {
   const ir::Type type{dtype, shape()};
   if (dtype == i32) limit = size();
   const std::uint64_t seed = dice[6] * 65536u + dice[7];
   const double high = dtype == f32 ? 2 : dtype == i32 ? static_cast<double>(limit) : 2;
-  leaves[fmt::format("{}:{}", kind, name)] = draw(type, seed, dtype == f32 ? -2 : 0, high);
+  leaves[fmt::format("{}:{}", ops::leaf_primitive(kind).name, name)] =
+      draw(type, seed, dtype == f32 ? -2 : 0, high);
   return builder.leaf(kind, name, type);
 }
 
 bool accepts(char operand, DType dtype) {
   switch (operand) {
-    case 'f': return dtype == f32;
-    case 'i': return dtype == i32;
-    case 'b': return dtype == boolean;
-    case 'n': return dtype != boolean;
-    default: return true;
+    case 'f':
+      return dtype == f32;
+    case 'i':
+      return dtype == i32;
+    case 'b':
+      return dtype == boolean;
+    case 'n':
+      return dtype != boolean;
+    default:
+      return true;
   }
 }
 
 std::span<const Row> leaf_rows() {
   static const Row rows[] = {
-      {"parameter", "", [](Args& a) { return a.leaf("parameter", f32); }},
-      {"input", "", [](Args& a) { return a.leaf("input", f32); }},
-      {"state", "", [](Args& a) { return a.leaf("state", f32); }},
-      {"ids", "", [](Args& a) { return a.leaf("input", i32); }},
-      {"mask", "", [](Args& a) { return a.leaf("input", boolean); }},
+      {"parameter", "", [](Args& a) { return a.leaf(ir::Core::parameter, f32); }},
+      {"input", "", [](Args& a) { return a.leaf(ir::Core::input, f32); }},
+      {"state", "", [](Args& a) { return a.leaf(ir::Core::state, f32); }},
+      {"ids", "", [](Args& a) { return a.leaf(ir::Core::input, i32); }},
+      {"mask", "", [](Args& a) { return a.leaf(ir::Core::input, boolean); }},
   };
   return rows;
 }
@@ -87,7 +94,8 @@ const std::vector<const Row*>& drawn_rows() {
   static const std::vector<const Row*> rows = [] {
     std::vector<const Row*> all;
     for (const auto& table : {elementwise_rows(), shape_rows(), reduce_rows(), layer_rows()})
-      for (const Row& row : table) all.insert(all.end(), static_cast<std::size_t>(row.weight), &row);
+      for (const Row& row : table)
+        all.insert(all.end(), static_cast<std::size_t>(row.weight), &row);
     return all;
   }();
   return rows;
@@ -141,10 +149,14 @@ Tensor of_rank(const Tensor& x, int rank) {
 
 Tensor positive(Args& a, const Tensor& x) {
   switch (a.pick(4)) {
-    case 0: return square(x) + 0.4f;
-    case 1: return abs(x) + 0.4f;
-    case 2: return exp(tanh(x));
-    default: return softplus(x) + 0.3f;
+    case 0:
+      return square(x) + 0.4f;
+    case 1:
+      return abs(x) + 0.4f;
+    case 2:
+      return exp(tanh(x));
+    default:
+      return softplus(x) + 0.3f;
   }
 }
 

@@ -28,21 +28,21 @@ struct Args {
   // compilers differ in the order in which they evaluate arguments.
   int pick(std::int64_t n);
   bool flip() { return pick(2) == 1; }
-  float number();         // one that algebra likes or dislikes: 0, 1, -1, 2, ...
-  std::int64_t size();    // of the program's sizes
+  float number();       // one that algebra likes or dislikes: 0, 1, -1, 2, ...
+  std::int64_t size();  // of the program's sizes
   int axis(const Tensor& x) { return pick(x.rank()); }  // x has one
   Axes axes(const Tensor& x);                           // any set; none: all
   Shape shape();
   // The i32 operand with values below n.
   Tensor ids(int operand, std::int64_t n);
-  Tensor leaf(const char* kind, DType dtype);
+  Tensor leaf(ir::Core kind, DType dtype);
 };
 
 struct Row {
   const char* op;        // the function of ops.h, or the kind of leaf
   const char* operands;  // of each: f f32, i i32, b bool, n f32 or i32, a any
   Tensor (*make)(Args& a);
-  int weight = 2;        // how often, compared with other rows
+  int weight = 2;  // how often, compared with other rows
 };
 
 bool accepts(char operand, DType dtype);

@@ -35,8 +35,10 @@ Tensor with_number(Args& a) {
 
 Tensor divided(Args& a) {
   switch (a.pick(3)) {
-    case 0: return div(a[0], positive(a, fitted(a[1], a[0].shape())));
-    case 1: return div(a[0], a.flip() ? 1.0f : -4.0f);
+    case 0:
+      return div(a[0], positive(a, fitted(a[1], a[0].shape())));
+    case 1:
+      return div(a[0], a.flip() ? 1.0f : -4.0f);
     default: {
       const float number = a.number();
       return div(number, positive(a, a[0]));
@@ -47,10 +49,14 @@ Tensor divided(Args& a) {
 Tensor powered(Args& a) {
   const Tensor base = positive(a, a[0]);
   switch (a.pick(4)) {
-    case 0: return pow(a[0], 2.0f);
-    case 1: return pow(base, a.number());
-    case 2: return pow(2.0f, tanh(a[0]));
-    default: return pow(base, tanh(fitted(a[1], a[0].shape())));
+    case 0:
+      return pow(a[0], 2.0f);
+    case 1:
+      return pow(base, a.number());
+    case 2:
+      return pow(2.0f, tanh(a[0]));
+    default:
+      return pow(base, tanh(fitted(a[1], a[0].shape())));
   }
 }
 
@@ -71,9 +77,12 @@ Tensor chosen(Args& a) {
   const Tensor x = a[1], y = fitted(a[2], x.shape());
   const Tensor condition = fitted(a[0], x.shape());
   switch (a.pick(3)) {
-    case 0: return where(condition, x, y);
-    case 1: return where(condition, x, x.dtype() == i32 ? Operand(0) : Operand(0.0f));
-    default: return where(condition, y, x);
+    case 0:
+      return where(condition, x, y);
+    case 1:
+      return where(condition, x, x.dtype() == i32 ? Operand(0) : Operand(0.0f));
+    default:
+      return where(condition, y, x);
   }
 }
 

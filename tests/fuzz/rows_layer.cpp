@@ -37,6 +37,9 @@ Tensor replaced(Args& a) {
   return replace_at(x, remade(a[0], shape), axis, start);
 }
 
+// There is nothing to draw from what is not.
+Tensor finite(const Tensor& x) { return where(is_finite(x), x, 0.0f); }
+
 Tensor hot(Args& a) {
   const std::int64_t depth = a.size();
   return one_hot(a.ids(0, depth), depth);
@@ -128,37 +131,42 @@ std::span<const Row> layer_rows() {
       {"take_along_axis", "ai", taken, 3},
       {"replace_at", "ai", replaced},
       {"one_hot", "i", hot},
-      {"cross_entropy", "fi", [](Args& a) {
-         return classified<cross_entropy>(a, with_rank(a[0], 1));
-       }, 3},
-      {"nll_loss", "fi", [](Args& a) {
-         return classified<nll_loss>(a, log_softmax(with_rank(a[0], 1)));
-       }, 1},
+      {"cross_entropy", "fi",
+       [](Args& a) { return classified<cross_entropy>(a, with_rank(a[0], 1)); }, 3},
+      {"nll_loss", "fi",
+       [](Args& a) { return classified<nll_loss>(a, log_softmax(with_rank(a[0], 1))); }, 1},
       {"mse_loss", "ff", [](Args& a) { return regressed<mse_loss>(a, a[0], a[1]); }},
-      {"bce_with_logits", "ff", [](Args& a) {
-         return regressed<bce_with_logits>(a, a[0], sigmoid(a[1]));
-       }, 1},
+      {"bce_with_logits", "ff",
+       [](Args& a) { return regressed<bce_with_logits>(a, a[0], sigmoid(a[1])); }, 1},
       {"huber_loss", "ff", [](Args& a) { return regressed<huber>(a, a[0], a[1]); }, 1},
-      {"kl_div", "ff", [](Args& a) {
+      {"kl_div", "ff",
+       [](Args& a) {
          const Tensor x = with_rank(a[0], 1), y = with_rank(a[1], 1);
          return regressed<kl_div>(a, log_softmax(x), softmax(y));
-       }, 1},
+       },
+       1},
       {"conv2d", "ff", convolved, 3},
       {"conv1d_causal_depthwise", "fff", convolved_causally, 3},
       {"selective_scan", "fff", scanned, 3},
       {"ssd", "fff", dual, 2},
       {"max_pool2d", "f", pooled<max_pool2d>},
       {"avg_pool2d", "f", pooled<avg_pool2d>, 1},
-      {"nearest_upsample2d", "f", [](Args& a) {
+      {"nearest_upsample2d", "f",
+       [](Args& a) {
          return nearest_upsample2d(of_rank(a[0], 4), {1 + a.pick(2), 1 + a.pick(3)});
-       }, 1},
+       },
+       1},
       {"dropout", "f", [](Args& a) { return dropout(a[0], a.flip() ? 0.3f : 0.0f); }},
-      {"bernoulli", "f", [](Args& a) { return bernoulli(sigmoid(a[0])); }, 1},
-      {"categorical", "f", [](Args& a) {
+      // Not up to 1, so that no rounding makes it larger.
+      {"bernoulli", "f", [](Args& a) { return bernoulli(sigmoid(finite(a[0])) * 0.9f + 0.05f); },
+       1},
+      {"categorical", "f",
+       [](Args& a) {
          const Tensor x = with_rank(a[0], 1);
          a.limit = x.size(-1);
-         return categorical(x);
-       }, 1},
+         return categorical(finite(x));
+       },
+       1},
   };
   return rows;
 }

@@ -80,11 +80,14 @@ std::span<const Row> reduce_rows() {
       {"mean", "f", reduced<mean>, 4},
       {"max", "n", reduced<max>, 3},
       {"min", "n", reduced<min>},
-      {"prod", "f", [](Args& a) {
+      {"prod", "f",
+       [](Args& a) {
          const Axes axes = a.axes(a[0]);
-         const float share = 3.0f / static_cast<float>(a[0].count() + 2);  // no overflow, no underflow
+         const float share =
+             3.0f / static_cast<float>(a[0].count() + 2);  // no overflow, no underflow
          return prod(tanh(a[0]) * share + 1.0f, axes, a.flip());
-       }, 1},
+       },
+       1},
       {"var", "f", spread<var>},
       {"stddev", "f", spread<stddev>, 1},
       {"argmax", "n", position<argmax>},
@@ -95,16 +98,26 @@ std::span<const Row> reduce_rows() {
       {"softmax", "f", along<softmax>, 3},
       {"log_softmax", "f", along<log_softmax>},
       {"softmax_causal", "f", causal, 1},
+      {"where_causal", "f",
+       [](Args& a) {
+         const Tensor x = with_rank(a[0], 2);
+         return where_causal(resized(x, -1, x.size(-2) + a.pick(3)), a.flip() ? -1.5f : 0.0f);
+       },
+       1},
       {"logsumexp", "f", reduced<logsumexp>},
       {"attention", "fff", attended, 2},
-      {"layer_norm", "fff", [](Args& a) {
+      {"layer_norm", "fff",
+       [](Args& a) {
          const Tensor x = with_rank(a[0], 1);
          return layer_norm(x, remade(a[1], {x.size(-1)}), remade(a[2], {x.size(-1)}), 1e-2f);
-       }, 3},
-      {"rms_norm", "ff", [](Args& a) {
+       },
+       3},
+      {"rms_norm", "ff",
+       [](Args& a) {
          const Tensor x = with_rank(a[0], 1);
          return rms_norm(x, remade(a[1], {x.size(-1)}), 1e-2f);
-       }, 2},
+       },
+       2},
   };
   return rows;
 }

@@ -15,7 +15,8 @@ Tensor reshaped(Args& a) {
   const auto axis = static_cast<std::size_t>(a.axis(x));
   const auto at = shape.begin() + static_cast<std::ptrdiff_t>(axis);
   switch (a.pick(5)) {
-    case 0: return reshape(x, {-1});
+    case 0:
+      return reshape(x, {-1});
     case 1:  // merge with the next
       if (axis + 1 == shape.size()) return reshape(x, shape);
       *at *= *(at + 1);
@@ -29,7 +30,9 @@ Tensor reshaped(Args& a) {
       shape.insert(at + a.pick(2), factor);
       return reshape(x, shape);
     }
-    case 3: shape.insert(at, 1); return reshape(x, shape);
+    case 3:
+      shape.insert(at, 1);
+      return reshape(x, shape);
     default:  // across the axes
       std::reverse(shape.begin(), shape.end());
       return reshape(x, shape);
@@ -127,9 +130,9 @@ Tensor slid(Args& a) {
 }
 
 Tensor heads(Args& a) {
-  const Tensor x = of_rank(a[0], 3);
+  const Tensor x = of_rank(a[0], a.flip() ? 3 : 2);
   std::int64_t count = 1 + a.pick(4);
-  while (x.size(2) % count != 0) --count;
+  while (x.size(-1) % count != 0) --count;
   return split_heads(x, static_cast<int>(count));
 }
 
@@ -162,32 +165,41 @@ std::span<const Row> shape_rows() {
       {"concat", "ii", joined, 1},
       {"stack", "ff", stacked},
       {"pad", "n", padded, 4},
-      {"flip", "a", [](Args& a) { return flip(with_rank(a[0], 1), a.axes(with_rank(a[0], 1))); }, 3},
+      {"flip", "a", [](Args& a) { return flip(with_rank(a[0], 1), a.axes(with_rank(a[0], 1))); },
+       3},
       {"unsqueeze", "a", [](Args& a) { return unsqueeze(a[0], a.pick(a[0].rank() + 1)); }},
-      {"squeeze", "a", [](Args& a) {
+      {"squeeze", "a",
+       [](Args& a) {
          const Tensor x = with_rank(a[0], 1);
          const int axis = a.axis(x);
          return squeeze(narrow(x, axis, a.pick(x.size(axis)), 1), axis);
-       }, 1},
+       },
+       1},
       {"windows", "f", slid, 3},
       {"windows", "i", slid, 1},
       {"split_heads", "f", heads, 1},
-      {"merge_heads", "f", [](Args& a) { return merge_heads(of_rank(a[0], 4)); }, 1},
+      {"merge_heads", "f", [](Args& a) { return merge_heads(of_rank(a[0], a.flip() ? 4 : 3)); }, 1},
       {"rope", "f", rotated, 1},
       {"rope", "fi", rotated, 1},
       {"tril", "f", [](Args& a) { return tril(with_rank(a[0], 2), a.pick(4) - 1); }, 1},
-      {"zeros", "", [](Args& a) {
+      {"zeros", "",
+       [](Args& a) {
          const Shape shape = a.shape();
          return zeros(shape, a.flip() ? i32 : f32);
-       }, 1},
-      {"ones", "", [](Args& a) {
+       },
+       1},
+      {"ones", "",
+       [](Args& a) {
          const Shape shape = a.shape();
          return ones(shape, a.flip() ? boolean : f32);
-       }, 1},
-      {"full", "", [](Args& a) {
+       },
+       1},
+      {"full", "",
+       [](Args& a) {
          const Shape shape = a.shape();
          return full(shape, a.number());
-       }, 1},
+       },
+       1},
       {"eye", "", [](Args& a) { return eye(a.size()); }, 1},
       {"arange", "", counted, 1},
       {"linspace", "", [](Args& a) { return linspace(-1, 2, 1 + a.size()); }, 1},

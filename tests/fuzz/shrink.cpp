@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "support/integers.h"
 #include "tests/fuzz/rows.h"
 
 namespace tensorgrad::fuzz {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_leaf(const Instr& instr) {
   const std::span<const Row> rows = leaf_rows();
@@ -76,9 +75,10 @@ class Shrinker {
       Program none = best_;
       (none.*member).clear();
       if (attempt(std::move(none))) return;
-      try_each([&] { return (best_.*member).size(); }, [&](Program& p, std::size_t i) {
-        (p.*member).erase((p.*member).begin() + static_cast<std::ptrdiff_t>(i));
-      });
+      try_each([&] { return (best_.*member).size(); },
+               [&](Program& p, std::size_t i) {
+                 (p.*member).erase((p.*member).begin() + static_cast<std::ptrdiff_t>(i));
+               });
     };
     Program plain = best_;
     plain.optimizer = 0;
@@ -91,43 +91,51 @@ class Shrinker {
 
   // Readers of a value read one of its operands instead.
   void bypass() {
-    try_each([&] { return best_.code.size(); }, [&](Program& p, std::size_t i) { p.code[i].tame = false; });
+    try_each([&] { return best_.code.size(); },
+             [&](Program& p, std::size_t i) { p.code[i].tame = false; });
     for (std::size_t which = 0; which < 3; ++which)
-      try_each([&] { return best_.code.size(); }, [&](Program& p, std::size_t i) {
-        if (which >= p.code[i].in.size()) return;
-        const int from = static_cast<int>(i), to = p.code[i].in[which];
-        each_value(p, [&](int& value) { value = value == from ? to : value; });
-      });
+      try_each([&] { return best_.code.size(); },
+               [&](Program& p, std::size_t i) {
+                 if (which >= p.code[i].in.size()) return;
+                 const int from = static_cast<int>(i), to = p.code[i].in[which];
+                 each_value(p, [&](int& value) { value = value == from ? to : value; });
+               });
   }
 
   // Operands and results become leaves, the first that will do.
   void use_leaves() {
-    for (int leaf = 0; leaf < static_cast<int>(best_.code.size()) && is_leaf(best_.code[at(leaf)]); ++leaf) {
-      try_each([&] { return best_.code.size(); }, [&](Program& p, std::size_t i) {
-        if (is_leaf(p.code[i])) return;
-        const int from = static_cast<int>(i);
-        each_value(p, [&](int& value) { value = value == from ? leaf : value; });
-      });
+    for (int leaf = 0;
+         leaf < static_cast<int>(best_.code.size()) && is_leaf(best_.code[usize(leaf)]); ++leaf) {
+      try_each([&] { return best_.code.size(); },
+               [&](Program& p, std::size_t i) {
+                 if (is_leaf(p.code[i])) return;
+                 const int from = static_cast<int>(i);
+                 each_value(p, [&](int& value) { value = value == from ? leaf : value; });
+               });
       for (std::size_t which = 0; which < 3; ++which)
-        try_each([&] { return best_.code.size(); }, [&](Program& p, std::size_t i) {
-          if (which < p.code[i].in.size() && p.code[i].in[which] > leaf) p.code[i].in[which] = leaf;
-        });
+        try_each([&] { return best_.code.size(); },
+                 [&](Program& p, std::size_t i) {
+                   if (which < p.code[i].in.size() && p.code[i].in[which] > leaf)
+                     p.code[i].in[which] = leaf;
+                 });
     }
   }
 
   void simplify_dice() {
     for (int die = 0; die < kDice; ++die)
       for (const int to : {0, 1, 2, 3})
-        try_each([&] { return best_.code.size(); }, [&](Program& p, std::size_t i) {
-          auto& now = p.code[i].dice[at(die)];
-          if (now > to) now = static_cast<std::uint16_t>(to);
-        });
+        try_each([&] { return best_.code.size(); },
+                 [&](Program& p, std::size_t i) {
+                   auto& now = p.code[i].dice[usize(die)];
+                   if (now > to) now = static_cast<std::uint16_t>(to);
+                 });
   }
 
   void shrink_sizes() {
     for (std::size_t i = 0; i < best_.sizes.size(); ++i) {
       const std::int64_t now = best_.sizes[i];
-      for (const std::int64_t to : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, now / 2, now - 1}) {
+      for (const std::int64_t to :
+           {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, now / 2, now - 1}) {
         Program candidate = best_;
         if (to < 1 || to >= candidate.sizes[i]) continue;
         candidate.sizes[i] = to;
@@ -147,12 +155,13 @@ Program without_dead(const Program& program) {
   Program out = program;
   std::vector<bool> live(program.code.size());
   const auto mark = [&](const std::vector<int>& values) {
-    for (const int value : values) live[at(value)] = true;
+    for (const int value : values) live[usize(value)] = true;
   };
   mark(program.outputs);
   mark(program.loss);
   mark(program.wanted);
-  for (const Update& update : program.updates) mark({update.leaf, update.value >= 0 ? update.value : update.leaf});
+  for (const Update& update : program.updates)
+    mark({update.leaf, update.value >= 0 ? update.value : update.leaf});
   for (std::size_t i = program.code.size(); i-- > 0;)
     if (live[i]) mark(program.code[i].in);
   std::vector<int> renamed(program.code.size(), -1);
@@ -162,7 +171,7 @@ Program without_dead(const Program& program) {
     renamed[i] = static_cast<int>(out.code.size());
     out.code.push_back(program.code[i]);
   }
-  each_value(out, [&](int& value) { value = renamed[at(value)]; });
+  each_value(out, [&](int& value) { value = renamed[usize(value)]; });
   return out;
 }
 

@@ -17,14 +17,16 @@ constexpr double kAllowed = 1e-4;  // of the gradients from them
 
 struct Direction {
   std::map<std::string, std::vector<double>> along;  // by leaf
-  double slope = 0, scale = 0;                       // by the gradients; the sum of its terms' sizes
+  double slope = 0, scale = 0;  // by the gradients; the sum of its terms' sizes
 };
 
-double loss_at(const ir::Graph& forward, const Built& built, const Direction& direction, double step) {
+double loss_at(const ir::Graph& forward, const Built& built, const Direction& direction,
+               double step) {
   reference::Leaves leaves = built.leaves;
   for (const auto& [leaf, along] : direction.along)
     for (std::size_t i = 0; i < along.size(); ++i) leaves.at(leaf).data[i] += step * along[i];
-  return reference::interpret(forward, leaves)[static_cast<std::size_t>(forward.results[0].node)].data[0];
+  return reference::interpret(forward, leaves)[static_cast<std::size_t>(forward.results[0].node)]
+      .data[0];
 }
 
 }  // namespace
@@ -32,9 +34,11 @@ double loss_at(const ir::Graph& forward, const Built& built, const Direction& di
 std::string slope_difference(const Built& built, std::uint64_t seed) {
   const ir::NodeId loss = built.graph.find(ir::Result::Kind::output, "loss");
   // Composites call it too, where it changes no gradient.
-  const bool stops = std::any_of(built.graph.nodes.begin(), built.graph.nodes.end(), [&](const ir::Node& node) {
-    return node.op->name == "stop_gradient" && built.graph.sites[static_cast<std::size_t>(node.site)].composite.empty();
-  });
+  const bool stops =
+      std::any_of(built.graph.nodes.begin(), built.graph.nodes.end(), [&](const ir::Node& node) {
+        return node.op->name == "stop_gradient" &&
+               built.graph.sites[static_cast<std::size_t>(node.site)].composite.empty();
+      });
   const bool flat = built.graph.find(ir::Result::Kind::gradient, ir::kFlat) >= 0;
   if (loss < 0 || stops || flat) return "";
 
@@ -54,7 +58,8 @@ std::string slope_difference(const Built& built, std::uint64_t seed) {
   forward.results = {{ir::Result::Kind::output, "loss", loss}};
   forward = passes::dce(forward);
   const auto difference = [&](double step) {
-    return (loss_at(forward, built, direction, step) - loss_at(forward, built, direction, -step)) / (2 * step);
+    return (loss_at(forward, built, direction, step) - loss_at(forward, built, direction, -step)) /
+           (2 * step);
   };
   const double near = difference(kStep / 2), far = difference(kStep);
   const double scale = std::max({direction.scale, std::abs(near), 1e-3});

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "io/byte_characters.h"
-#include "tests/support/error_of.h"
 #include "tensorgrad/tokenizer.h"
 #include "tests/io/bpe_cases.h"
+#include "tests/support/error_of.h"
 
 namespace tensorgrad {
 namespace {
@@ -203,7 +203,7 @@ TEST(BpeErrors, OfOurJson) {
 TEST(BpeErrors, AreShortWhateverTheFile) {
   const std::string error = vocab_error("{\"" + std::string(100'000, 'a'));
   EXPECT_LT(error.size(), 300u) << error;
-  EXPECT_EQ(error.substr(error.size() - 3), "...");
+  EXPECT_NE(error.find("aaa...aaa"), error.npos) << error;
   // Cut between characters.
   const std::string cut = vocab_error("[\"" + std::string(57, 'a') + "光光\"]");
   EXPECT_EQ(cut, "v.json: not an object of ids: [\"" + std::string(57, 'a') + "...");

@@ -203,7 +203,7 @@ TEST(Checkpoint, EveryRuleHasItsError) {
       {seed("-1"), not_seed("-1")},
       {with_strings(R"(,"seed":"6","step":"7","position":"x")" + texts),
        "not a checkpoint: 'position' must be an integer from 0 to 9223372036854775807: 'x'"},
-      {with_strings(numbers + texts + R"(,"seed":"6")"), "'seed' is twice in the header"},
+      {with_strings(numbers + texts + R"(,"seed":"6")"), "the header: \"seed\" is there twice"},
       // another version, or another front
       {file_of(ours + R"(,"version":"2"}})"),
        "version '2' of checkpoints is not known, only '1'\n  hint: was it written by a newer "

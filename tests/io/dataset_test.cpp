@@ -230,7 +230,7 @@ TEST_F(DatasetFile, BadFiles) {
             (folder / "none").string() + ": cannot read: No such file or directory");
   EXPECT_EQ(reading(folder), folder.string() + ": cannot read: Is a directory");
   EXPECT_EQ(reading(write("", "empty")), (folder / "empty").string() + ": the file is empty");
-  EXPECT_EQ(reading("/dev/null"), "/dev/null: cannot read: not a plain file");
+  EXPECT_EQ(reading("/dev/null"), "/dev/null: cannot read: a character device, not a regular file");
   const fs::path path = write("text\n");
   EXPECT_EQ(reading(path, 1), "TextData: validation must be at least 0 and below 1: 1");
   EXPECT_EQ(reading(path, std::nan("")),

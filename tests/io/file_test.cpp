@@ -7,7 +7,9 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include <atomic>
 #include <csignal>
@@ -15,6 +17,7 @@
 #include <thread>
 
 #include "tests/io/temporary_folder.h"
+#include "tests/support/sanitizers.h"
 
 namespace tensorgrad {
 namespace {
@@ -69,15 +72,60 @@ TEST_F(File, WithoutALengthIsReadToItsEnd) {
   if (!fs::exists("/proc/self/environ")) GTEST_SKIP() << "no /proc";
   EXPECT_EQ(fs::file_size("/proc/self/environ"), 0u);
   EXPECT_EQ(read_file("/proc/self/environ"), content("/proc/self/environ"));
+}
+
+TEST_F(File, IsReadUpToALimit) {
+  const fs::path path = path_ / "a";
+  put(path, std::string(5000, 'x'));
+  EXPECT_EQ(read_file(path, 5000).size(), 5000u);
+  EXPECT_EQ(error_of([&] { read_file(path, 4999); }),
+            path.string() + ": 5000 bytes, at most 4999 are allowed");
+  put(path, "");
+  EXPECT_EQ(read_file(path, 0), "");
+}
+
+// It says 0 bytes and holds more.
+TEST_F(File, WithoutALengthIsReadUpToALimit) {
+  const fs::path path = "/proc/self/status";
+  if (!fs::exists(path)) GTEST_SKIP() << "no /proc";
+  EXPECT_EQ(read_file(path, 100'000).rfind("Name:", 0), 0u);
+  EXPECT_EQ(error_of([&] { read_file(path, 100); }),
+            "/proc/self/status: more than the 100 bytes that are allowed");
+}
+
+// A FIFO without a writer would block; a device may never end.
+TEST_F(File, OnlyRegularFilesAreRead) {
+  const auto read = [](const fs::path& path) { return error_of([&] { read_file(path); }); };
+  const std::string folder = path_.string();
   ASSERT_EQ(mkfifo((path_ / "pipe").c_str(), 0600), 0);
-  const std::string text(10000, 'x');
-  const pid_t writer = fork();
-  if (writer == 0) {
-    put(path_ / "pipe", text);
-    _exit(0);
-  }
-  EXPECT_EQ(read_file(path_ / "pipe"), text);
-  waitpid(writer, nullptr, 0);
+  EXPECT_EQ(read(path_ / "pipe"),
+            folder + "/pipe: cannot read: a FIFO (named pipe), not a regular file");
+  fs::create_symlink("pipe", path_ / "link");
+  EXPECT_EQ(read(path_ / "link"),
+            folder + "/link: cannot read: a FIFO (named pipe), not a regular file");
+  EXPECT_EQ(read("/dev/zero"), "/dev/zero: cannot read: a character device, not a regular file");
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "socket"};
+  const int here = socket(AF_UNIX, SOCK_STREAM, 0);
+  EXPECT_EQ(in_child([&]() -> std::string {
+              fs::current_path(path_);  // an address is short
+              if (bind(here, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "";
+              return read("socket");
+            }),
+            "socket: cannot read: a socket, not a regular file");
+  close(here);
+}
+
+TEST_F(File, IsReadInParts) {
+  put(path_ / "a", "0123456789");
+  const InputFile file(path_ / "a");
+  EXPECT_EQ(file.size(), 10u);
+  std::string part(4, ' ');
+  file.read(3, part);
+  EXPECT_EQ(part, "3456");
+  EXPECT_EQ(file.read_some(8, part), 2u);
+  fs::resize_file(path_ / "a", 5);
+  EXPECT_EQ(error_of([&] { file.read(3, part); }),
+            path_.string() + "/a: cannot read: it has become shorter");
 }
 
 // Root may read and write everything: somebody else has to try.
@@ -98,19 +146,27 @@ TEST_F(File, ThatCannotBeReadSaysWhy) {
             folder + "/a: cannot read: Permission denied");
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kOwnAllocator = true;
-#elif defined(__has_feature)
-constexpr bool kOwnAllocator = __has_feature(address_sanitizer);
-#else
-constexpr bool kOwnAllocator = false;
-#endif
+TEST_F(File, ItsTypeIsToldOrWhyNot) {
+  put(path_ / "a", "1");
+  fs::create_symlink("loop", path_ / "loop");
+  fs::create_symlink("none", path_ / "dangling");
+  EXPECT_EQ(file_type_at(path_ / "a"), fs::file_type::regular);
+  EXPECT_EQ(file_type_at(path_), fs::file_type::directory);
+  for (const char* nothing : {"none", "dangling", "a/below"})
+    EXPECT_EQ(file_type_at(path_ / nothing), fs::file_type::not_found) << nothing;
+  const auto refused = [&](const std::string& name) {
+    return error_of([&] { file_type_at(path_ / name); });
+  };
+  const std::string folder = path_.string(), long_name(300, 'n');
+  EXPECT_EQ(refused("loop"), folder + "/loop: cannot read: Too many levels of symbolic links");
+  EXPECT_EQ(refused(long_name), folder + "/" + long_name + ": cannot read: File name too long");
+}
 
 TEST_F(File, ThatDoesNotFitMemorySaysSo) {
   const auto read = [](const fs::path& path) { return error_of([&] { read_file(path); }); };
   put(path_ / "a", "");
   fs::resize_file(path_ / "a", std::uintmax_t{1} << 40);  // no byte of it is on the disk
-  if (!kOwnAllocator) {
+  if (!kSanitized) {
     EXPECT_EQ(in_child([&] {
                 const rlimit limit{std::size_t{1} << 39, std::size_t{1} << 39};
                 setrlimit(RLIMIT_AS, &limit);
@@ -142,8 +198,9 @@ TEST_F(File, ThatCannotBeWrittenSaysWhy) {
   EXPECT_EQ(write(path_ / "a" / "b"), folder + "/a/b: cannot write: Not a directory");
   EXPECT_EQ(write(path_ / "folder"), folder + "/folder: cannot write: Is a directory");
   EXPECT_EQ(write(path_ / "folder/"), folder + "/folder/: cannot write: Is a directory");
-  EXPECT_EQ(write(path_ / "pipe"), folder + "/pipe: cannot write: not a regular file");
-  EXPECT_EQ(write("/dev/null"), "/dev/null: cannot write: not a regular file");
+  EXPECT_EQ(write(path_ / "pipe"),
+            folder + "/pipe: cannot write: a FIFO (named pipe), not a regular file");
+  EXPECT_EQ(write("/dev/null"), "/dev/null: cannot write: a character device, not a regular file");
   EXPECT_EQ(write(path_ / long_name),
             folder + "/" + long_name + ": cannot write: File name too long");
   fs::permissions(path_, fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |

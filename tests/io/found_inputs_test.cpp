@@ -6,6 +6,7 @@
 
 #include "tests/fuzzers/checkpoint_check.h"
 #include "tests/fuzzers/safetensors_check.h"
+#include "tests/fuzzers/torch_config_check.h"
 #include "tests/fuzzers/vocabulary_check.h"
 #include "tests/io/temporary_folder.h"
 
@@ -30,6 +31,7 @@ void replay(const std::string& target, std::string (*check)(std::string_view)) {
 TEST(FoundInputs, OfSafetensors) { replay("safetensors", fuzzers::check_safetensors); }
 TEST(FoundInputs, OfCheckpoints) { replay("checkpoint", fuzzers::check_checkpoint); }
 TEST(FoundInputs, OfVocabularies) { replay("vocabulary", fuzzers::check_vocabulary); }
+TEST(FoundInputs, OfTorchConfigs) { replay("torch_config", fuzzers::check_torch_config); }
 
 // The judges themselves.
 TEST(FoundInputs, BadErrorsAreNoticed) {

@@ -8,7 +8,7 @@
 namespace tensorgrad {
 namespace {
 
-std::string error_of(const std::string& bytes) {
+std::string error_of_bytes(const std::string& bytes) {
   try {
     parse_safetensors(bytes, "a.safetensors");
   } catch (const UserError& error) {
@@ -44,32 +44,32 @@ TEST(Safetensors, EveryRuleHasItsError) {
       {file_of(" {}"), "the header does not start with '{'"},
       {file_of("[]"), "the header does not start with '{'"},
       {file_of("{\"x\""),
-       "the header is not JSON: parse error at line 1, column 5: syntax error while parsing "
+       "the header: not JSON: parse error at line 1, column 5: syntax error while parsing "
        "object separator - unexpected end of input; expected ':'"},
       {file_of("{}{}"),
-       "the header is not JSON: parse error at line 1, column 3: syntax error while parsing value "
+       "the header: not JSON: parse error at line 1, column 3: syntax error while parsing value "
        "- "
        "unexpected '{'; expected end of input"},
-      {file_of(R"({"x":1,"x":2})"), "'x' is twice in the header"},
-      {file_of(R"({"x":{"dtype":"F32","dtype":"F32"}})"), "'dtype' is twice in the header"},
-      {file_of(R"({"x":1,"\u0078":2})"), "'x' is twice in the header"},
+      {file_of(R"({"x":1,"x":2})"), "the header: \"x\" is there twice"},
+      {file_of(R"({"x":{"dtype":"F32","dtype":"F32"}})"), "the header: \"dtype\" is there twice"},
+      {file_of(R"({"x":1,"\u0078":2})"), "the header: \"x\" is there twice"},
       {file_of(R"({"__metadata__":{},"__metadata__":{}})"),
-       "'__metadata__' is twice in the header"},
-      {file_of(R"({"x":[[[[[]]]]]})"), "the header is nested too deeply"},
-      {file_of(R"({"x":)" + std::string(100000, '[')), "the header is nested too deeply"},
+       "the header: \"__metadata__\" is there twice"},
+      {file_of(R"({"x":[[[[[]]]]]})"), "the header: nested too deeply"},
+      {file_of(R"({"x":)" + std::string(100000, '[')), "the header: nested too deeply"},
       {file_of("{\"\xff\":1}"),
-       "the header is not JSON: parse error at line 1, column 3: syntax error while parsing object "
+       "the header: not JSON: parse error at line 1, column 3: syntax error while parsing object "
        "key - invalid string: ill-formed UTF-8 byte; last read: '\"?'; expected string literal"},
       {file_of("{\"" + std::string(1000, 'a')),
-       "the header is not JSON: parse error at line 1, column 1003: syntax error while parsing "
+       "the header: not JSON: parse error at line 1, column 1003: syntax error while parsing "
        "object key - invalid string: missing closing quote; last read: '\"" +
            std::string(32, 'a') + "..." + std::string(34, 'a') + "'; expected string literal"},
       {file_of(R"({"\ud800":1})"),
-       "the header is not JSON: parse error at line 1, column 9: syntax error while parsing object "
+       "the header: not JSON: parse error at line 1, column 9: syntax error while parsing object "
        "key - invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF; last "
        "read: '\"\\ud800\"'; expected string literal"},
       {file_of("\xef\xbb\xbf{}"), "the header does not start with '{'"},
-      {file_of("{}\0hidden"s), "the header is not JSON: it holds a zero byte"},
+      {file_of("{}\0hidden"s), "the header: not JSON: byte 2 is NUL"},
       // metadata
       {file_of(R"({"__metadata__":1})"), "__metadata__ must be an object of strings"},
       {file_of(R"({"__metadata__":null})"), "__metadata__ must be an object of strings"},
@@ -155,20 +155,20 @@ TEST(Safetensors, EveryRuleHasItsError) {
        "tensor 'x': 3.4028235677973366e+38 does not fit f32"},
   };
   for (const Broken& broken : kBroken)
-    EXPECT_EQ(error_of(broken.bytes), "a.safetensors: " + broken.error);
+    EXPECT_EQ(error_of_bytes(broken.bytes), "a.safetensors: " + broken.error);
 }
 
 TEST(Safetensors, TypesOfTheFormatThatAreNotReadAreNamed) {
   for (const std::string dtype : {"C64", "F8_E4M3", "F8_E4M3FNUZ", "F8_E5M2", "F8_E5M2FNUZ",
                                   "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4"})
-    EXPECT_EQ(error_of(file_of_type(dtype, 0, "")),
+    EXPECT_EQ(error_of_bytes(file_of_type(dtype, 0, "")),
               "a.safetensors: tensor 'x': dtype " + dtype +
                   " is not supported: F16, BF16, F32, F64, BOOL and integers are");
 }
 
 TEST(Safetensors, OddNamesAreEscapedAndCutInErrors) {
   const auto named = [](const std::string& name) {
-    return error_of(file_of("{\"" + name + "\":1}"));
+    return error_of_bytes(file_of("{\"" + name + "\":1}"));
   };
   EXPECT_EQ(named(R"(a\n\u0000\"b\\)"),
             R"(a.safetensors: tensor 'a\n\u0000\"b\\': not an object: 1)");
@@ -182,12 +182,12 @@ TEST(Safetensors, OddNamesAreEscapedAndCutInErrors) {
       << "cut inside of a character";
   const std::string deep = R"({"x":{"dtype":"U8","shape":[0],"data_offsets":[0,0],")" +
                            std::string(99, 'k') + R"(":1}})";
-  EXPECT_EQ(error_of(file_of(deep)),
+  EXPECT_EQ(error_of_bytes(file_of(deep)),
             "a.safetensors: tensor 'x': unknown field '" + std::string(60, 'k') + "...'");
 }
 
 TEST(Safetensors, LongValuesAreCutInErrors) {
-  const std::string error = error_of(file_of(R"({"x":")" + std::string(1000, 'a') + R"("})"));
+  const std::string error = error_of_bytes(file_of(R"({"x":")" + std::string(1000, 'a') + R"("})"));
   EXPECT_EQ(error, "a.safetensors: tensor 'x': not an object: \"" + std::string(59, 'a') + "...");
 }
 

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <random>
 
-#include "tests/support/error_of.h"
 #include "tests/io/bpe_cases.h"
+#include "tests/support/error_of.h"
 
 namespace tensorgrad {
 namespace {

@@ -86,9 +86,9 @@ constexpr Primitive make(std::string_view name, Core core, int arity,
   return {.name = name, .core = core, .arity = arity, .attrs = attrs_index<A>(), .type = type};
 }
 
-inline constexpr Primitive kInput = make<LeafAttrs>("input", Core::leaf, 0, leaf_type);
-inline constexpr Primitive kParameter = make<LeafAttrs>("parameter", Core::leaf, 0, leaf_type);
-inline constexpr Primitive kState = make<LeafAttrs>("state", Core::leaf, 0, leaf_type);
+inline constexpr Primitive kInput = make<LeafAttrs>("input", Core::input, 0, leaf_type);
+inline constexpr Primitive kParameter = make<LeafAttrs>("parameter", Core::parameter, 0, leaf_type);
+inline constexpr Primitive kState = make<LeafAttrs>("state", Core::state, 0, leaf_type);
 inline constexpr Primitive kConstant =
     make<ConstantAttrs>("constant", Core::constant, 0, constant_type);
 inline constexpr Primitive kAdd = make<NoAttrs>("add", Core::elementwise, 2, same_type);

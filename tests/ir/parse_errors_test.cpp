@@ -67,7 +67,7 @@ TEST(ParseErrors, InsideAGraph) {
       {"%2 = pad(%0) {axis=1, before=-9, after=0, value=0}",
        "4: pad: a size is negative: f32[2,-6]"},
       {"%2 = drop_axis(%0) {axis=5}",
-       "4: drop_axis: shape: axis 5 does not exist: the shape is [2,3]"},
+       "4: drop_axis: shape: axis 5 does not exist: the shape is [2,3]\n  at local_ops.h:73"},
       {"%2 = neg(%0) : f32[3,2]", "4: the type is f32[3,2], and by neg's rule f32[2,3]"},
       {"%2 = neg(%0) : i32[2,3]", "4: the type is i32[2,3], and by neg's rule f32[2,3]"},
       {"%2 = neg(%0) : f64[2,3]", "4: expected f32, i32 or bool, found \"f64[2,3]\""},

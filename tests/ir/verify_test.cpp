@@ -61,7 +61,7 @@ const Case kCases[] = {
     {"reduce_sum: axis 2 does not exist: x is f32[2,4]\n"
      "  %3 = reduce_sum(%2) {axes=[2]} : f32[2]  @ train.cpp:12 in l1",
      [](Graph& g) { g[3].attrs = AxesAttrs{{2}}; }},
-    {"drop_axis: shape: axis 9 does not exist: the shape is [2,4]\n"
+    {"drop_axis: shape: axis 9 does not exist: the shape is [2,4]\n  at local_ops.h:73\n"
      "  %3 = drop_axis(%2) {axis=9} : f32[2]  @ train.cpp:12 in l1",
      [](Graph& g) { g[3].op = &kDropAxis, g[3].attrs = AxisAttrs{9}; }},
     {"input \"x\" stands twice: %0 and %4\n"

@@ -71,6 +71,9 @@ std::vector<std::string> check_source(std::string_view path, std::string_view te
           "{}:{}: \"{}\" does not start with a folder of src/; write \"{}/...\" for our own "
           "headers and <...> for others",
           path, include.line, include.path, folder));
+    } else if (target == "reference" && folder != "reference") {
+      broken.push_back(fmt::format("{}:{}: only tests may include the oracle (\"{}\")", path,
+                                   include.line, include.path));
     } else if (rank(target) > rank(folder)) {
       broken.push_back(fmt::format("{}:{}: {} may not include {}, which comes after it (\"{}\")",
                                    path, include.line, folder, target, include.path));
@@ -93,6 +96,24 @@ std::vector<std::string> check_public_header(std::string_view path, std::string_
           fmt::format("{}:{}: \"{}\" is neither of the C++ library nor below tensorgrad/", path,
                       include.line, include.path));
     }
+  }
+  return broken;
+}
+
+std::vector<std::string> check_markdown(std::string_view path, std::string_view text) {
+  std::vector<std::string> broken;
+  std::istringstream lines{std::string(text)};
+  std::string line;
+  bool code = false;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.starts_with("```")) code = !code;
+    // Characters, not bytes: continuation bytes of UTF-8 do not count.
+    const auto width = std::count_if(line.begin(), line.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    });
+    if (!code && !line.starts_with("|") && width > kMarkdownColumns)
+      broken.push_back(fmt::format("{}:{}: {} columns; prose is wrapped at {}", path, number, width,
+                                   kMarkdownColumns));
   }
   return broken;
 }

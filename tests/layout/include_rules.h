@@ -11,8 +11,7 @@ namespace tensorgrad::layout {
 // The folders under src/, in the order data flows: each may include itself and those before it.
 inline constexpr std::string_view kFolders[] = {
     "support",  "ir",      "ops",     "reference", "trace",   "autodiff", "optim", "passes",
-    "schedule", "kernels", "codegen", "runtime",   "compile", "nn",       "io",
-    "text"};
+    "schedule", "kernels", "codegen", "runtime",   "compile", "nn",       "io",    "text"};
 
 struct Include {
   int line;          // from 1
@@ -28,6 +27,10 @@ std::vector<std::string> check_source(std::string_view path, std::string_view te
 
 // Rules for a file of include/.
 std::vector<std::string> check_public_header(std::string_view path, std::string_view text);
+
+// Prose of a Markdown file fits these columns; tables and code do not count.
+inline constexpr int kMarkdownColumns = 100;
+std::vector<std::string> check_markdown(std::string_view path, std::string_view text);
 
 // Those of `folders` that `text` (of HACKING.md) does not mention as "name/".
 std::vector<std::string> folders_not_named(std::string_view text,

@@ -1,5 +1,6 @@
-// Gradients of whole blocks and models against central differences: the traced graph in the interpreter, in double. The
-// CPU's gradients, from its fused kernels, are compared with those of the interpreter.
+// Gradients of whole blocks and models against central differences: the traced graph in the
+// interpreter, in double. The CPU's gradients, from its fused kernels, are compared with those of
+// the interpreter.
 #include <algorithm>
 
 #include "ir/graph.h"
@@ -23,8 +24,10 @@ double loss_of(const ir::Graph& graph, const Leaves& leaves) {
   return reference::interpret(graph, leaves).at(static_cast<std::size_t>(node)).data[0];
 }
 
-// Derivative of the loss along a direction of one leaf, with Richardson's combination of two distances.
-double slope(const ir::Graph& graph, const Leaves& leaves, const std::string& leaf, const Doubles& direction) {
+// Derivative of the loss along a direction of one leaf, with Richardson's combination of two
+// distances.
+double slope(const ir::Graph& graph, const Leaves& leaves, const std::string& leaf,
+             const Doubles& direction) {
   const auto central = [&](double h) {
     const auto moved = [&](double by) {
       Leaves other = leaves;
@@ -42,7 +45,8 @@ void expect_gradients(TrainingHandle& train, const NamedArrays& inputs) {
   const Weights weights = shuffle(train);
   Feed feed;
   Leaves leaves;
-  for (const auto& [name, array] : inputs) feed.set(name, array), leaves["input:" + name] = value_of(array);
+  for (const auto& [name, array] : inputs)
+    feed.set(name, array), leaves["input:" + name] = value_of(array);
   for (const auto& [name, array] : weights.arrays) leaves["parameter:" + name] = value_of(array);
   leaves["input:$seed"] = {{i32, {}}, {0}};
   leaves["input:$step"] = {{i32, {}}, {0}};
@@ -61,7 +65,8 @@ void expect_gradients(TrainingHandle& train, const NamedArrays& inputs) {
     const Doubles direction(drawn.begin(), drawn.end());
     double along = 0;
     for (std::size_t i = 0; i < exact.size(); ++i) along += exact[i] * direction[i];
-    EXPECT_NEAR(slope(graph, leaves, "parameter:" + name, direction), along, 1e-6 * std::max(1e-2, std::sqrt(length)))
+    EXPECT_NEAR(slope(graph, leaves, "parameter:" + name, direction), along,
+                1e-6 * std::max(1e-2, std::sqrt(length)))
         << name;
     for (std::size_t i = 0; i < exact.size(); ++i)
       ASSERT_NEAR(array.floats()[i], exact[i], 2e-5 * largest) << name << ", element " << i;
@@ -72,7 +77,8 @@ Array drawn(const Shape& shape, std::uint32_t seed) {
   return {shape, numbers(static_cast<std::size_t>(shape.count()), seed)};
 }
 
-// A block over x [2, 7, 6], its result weighted so that every element has a gradient of its own; x is a parameter too.
+// A block over x [2, 7, 6], its result weighted so that every element has a gradient of its own; x
+// is a parameter too.
 template <class Block>
 struct Around {
   Param x{{2, 7, 6}, init::normal(1)};
@@ -91,34 +97,43 @@ void expect_block_gradients(Block block) {
 }
 
 TEST(Gradients, OfConv1d) { expect_block_gradients(Conv1d(6, 4)); }
-TEST(Gradients, OfMambaBlock) { expect_block_gradients(MambaBlock({.dim = 6, .state = 3, .dt_rank = 2})); }
+TEST(Gradients, OfMambaBlock) {
+  expect_block_gradients(MambaBlock({.dim = 6, .state = 3, .dt_rank = 2}));
+}
 TEST(Gradients, OfMambaBlockWithZeroOrderHold) {
-  expect_block_gradients(
-      MambaBlock({.dim = 6, .state = 3, .conv = 2, .expand = 1, .discretisation = Discretisation::zoh}));
+  expect_block_gradients(MambaBlock(
+      {.dim = 6, .state = 3, .conv = 2, .expand = 1, .discretisation = Discretisation::zoh}));
 }
 TEST(Gradients, OfMamba2Block) {
-  expect_block_gradients(Mamba2Block({.dim = 6, .state = 3, .head_size = 3, .groups = 2, .chunk = 3}));
+  expect_block_gradients(
+      Mamba2Block({.dim = 6, .state = 3, .head_size = 3, .groups = 2, .chunk = 3}));
 }
 TEST(Gradients, OfMamba2BlockInOneChunk) {
   expect_block_gradients(Mamba2Block({.dim = 6, .state = 3, .head_size = 4}));
 }
-TEST(Gradients, OfSelfAttentionWithGroupsAndRotaryPositions) { expect_block_gradients(SelfAttention(6, 3, 1, 20.0f)); }
-// With rotary positions, because without them a bias of the keys changes nothing: softmax takes it out.
-TEST(Gradients, OfSelfAttentionWithBiases) { expect_block_gradients(SelfAttention(6, 3, 1, 20.0f, true)); }
-TEST(Gradients, OfTransformerBlock) { expect_block_gradients(TransformerBlock(6, 3, Activation::gelu)); }
+TEST(Gradients, OfSelfAttentionWithGroupsAndRotaryPositions) {
+  expect_block_gradients(SelfAttention(6, 3, {.groups = 1, .rope_base = 20.0f}));
+}
+// With rotary positions, because without them a bias of the keys changes nothing: softmax takes it
+// out.
+TEST(Gradients, OfSelfAttentionWithBiases) {
+  expect_block_gradients(SelfAttention(6, 3, {.groups = 1, .rope_base = 20.0f, .biases = true}));
+}
+TEST(Gradients, OfTransformerBlock) { expect_block_gradients(TransformerBlock(6, 3)); }
 
 class ModelGradients : public testing::TestWithParam<std::string> {};
 
 TEST_P(ModelGradients, AgreeWithCentralDifferences) {
   const Shape shape{2, 7};
-  auto train =
-      compile(make_model(GetParam()),
-              {.inputs = {{"tokens", shape, i32}, {"targets", shape, i32}}, .optimizer = Sgd{.lr = 0}, .device = "cpu"},
-              [](const AnyModel& m, const Inputs& in) -> Outputs {
-                return {{"loss", cross_entropy(m(in["tokens"]), in["targets"])}};
-              });
-  expect_gradients(train,
-                   {{"tokens", Array(shape, tokens(14, kVocab))}, {"targets", Array(shape, tokens(14, kVocab, 2))}});
+  auto train = compile(make_model(GetParam()),
+                       {.inputs = {{"tokens", shape, i32}, {"targets", shape, i32}},
+                        .optimizer = Sgd{.lr = 0},
+                        .device = "cpu"},
+                       [](const AnyModel& m, const Inputs& in) -> Outputs {
+                         return {{"loss", cross_entropy(m(in["tokens"]), in["targets"])}};
+                       });
+  expect_gradients(train, {{"tokens", Array(shape, tokens(14, kVocab))},
+                           {"targets", Array(shape, tokens(14, kVocab, 2))}});
 }
 
 INSTANTIATE_TEST_SUITE_P(, ModelGradients, testing::ValuesIn(case_names()),

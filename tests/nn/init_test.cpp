@@ -1,5 +1,6 @@
 // How parameters start: distributions and their bounds, keys, and which of them decay.
 #include <algorithm>
+#include <memory>
 
 #include "tests/nn/plain.h"
 
@@ -112,6 +113,147 @@ TEST(Init, DependsOnSeedAndNameAlone) {
   EXPECT_NE(doubles(old.at("l1.b").floats()), doubles(old.at("l2.b").floats()));
 }
 
+TEST(Init, ByAFunctionOfTheIndex) {
+  std::vector<std::int64_t> asked;
+  const Init counted = init::function([&](std::int64_t i) {
+    asked.push_back(i);
+    return static_cast<float>(10 * i) - 7;
+  });
+  EXPECT_EQ(start_of({2, 3}, counted), (Floats{-7, 3, 13, 23, 33, 43}));
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(start_of({}, counted), Floats{-7});
+}
+
+// compile() calls the function; what it refers to may be gone when the first step asks for the
+// weights.
+TEST(Init, AFunctionIsCalledByCompile) {
+  struct Model {
+    Param w;
+  };
+  auto offset = std::make_unique<float>(3.0f);
+  auto train = compile(Model{Param({2}, init::function([&](std::int64_t i) {
+                                     return *offset + static_cast<float>(i);
+                                   }))},
+                       {.threads = 1}, [](const Model& m, const Inputs&) { return sum(m.w); });
+  *offset = 100;
+  EXPECT_EQ(train.download().at("w").floats(), (Floats{3, 4}));
+  train.step().wait();
+  train.reset();
+  EXPECT_EQ(train.download().at("w").floats(), (Floats{3, 4}));
+}
+
+// A block of a deep model starts with smaller residual projections, whatever their start is.
+TEST(Init, ResidualProjectionsStartSmaller) {
+  const auto scaled = [](const Init& start) {
+    const ParamOptions own{.init = start, .decay = false};
+    TransformerBlock block(2, 1, {.attention = {.W = own}, .mlp = {.down = {.W = own}}});
+    block.scale_residual_start(0.5f);
+    EXPECT_FALSE(block.attn.o.W.decays());
+    EXPECT_FALSE(block.mlp.down.W.decays());
+    return block.attn.o.W;
+  };
+  EXPECT_EQ(scaled(init::zeros()).init().kind, Init::Kind::zeros);
+  EXPECT_EQ(scaled(init::constant(3)).init().a, 1.5f);
+  const Init ones = scaled(init::ones()).init(), normal = scaled(init::normal(0.02f, 4)).init(),
+             kaiming = scaled(init::kaiming_uniform()).init();
+  EXPECT_EQ(ones.kind, Init::Kind::constant);
+  EXPECT_EQ(ones.a, 0.5f);
+  EXPECT_EQ(normal.kind, Init::Kind::normal);
+  EXPECT_EQ(normal.a, 2.0f);
+  EXPECT_EQ(normal.b, 0.01f);
+  EXPECT_TRUE(kaiming.scale_by_fan);
+  EXPECT_EQ(kaiming.b, 0.5f);
+  EXPECT_EQ(scaled(init::literal({1, 2, 3, 4})).init().values, (Floats{0.5f, 1, 1.5f, 2}));
+  EXPECT_EQ(scaled(init::function([](std::int64_t i) { return static_cast<float>(i); }))
+                .init()
+                .function(6),
+            3.0f);
+}
+
+// Matrices as torch.nn.Linear starts them, the rest at 0.
+TEST(Init, OfAParamThatSaysNothing) {
+  struct Model {
+    Param matrix{{64, 256}}, kernel{{48, 20, 5, 4}}, vector{{9}}, scalar{{}};
+  };
+  const NamedArrays start =
+      compile_forward(Model{}, {.threads = 1}, [](const Model& m, const Inputs&) {
+        return neg(m.scalar);
+      }).download();
+  const auto floats = [&](const char* name) {
+    return Floats(start.at(name).floats().begin(), start.at(name).floats().end());
+  };
+  expect_uniform(floats("matrix"), -1.0 / 8, 1.0 / 8);
+  expect_uniform(floats("kernel"), -1.0 / 20, 1.0 / 20);
+  EXPECT_EQ(floats("vector"), Floats(9, 0.0f));
+  EXPECT_EQ(floats("scalar"), Floats(1, 0.0f));
+}
+
+// Every parameter of every layer can start in another way and change its decay.
+TEST(Init, OptionsOfTheLayers) {
+  const ParamOptions one{.init = init::constant(1), .decay = false},
+      two{.init = init::constant(2), .decay = true};
+  struct Model {
+    Linear linear;
+    LayerNorm norm;
+    RMSNorm rms;
+    Embedding table;
+    Conv1d conv1;
+    Conv2d conv2;
+    SelfAttention attention;
+    FeedForward mlp;
+    TransformerBlock block;
+    MambaBlock mamba;
+    Mamba2Block mamba2;
+  };
+  const Model model{
+      .linear = Linear(2, 3, {.W = one, .b = two}),
+      .norm = LayerNorm(3, {.g = two, .b = one}),
+      .rms = RMSNorm(3, {.g = two}),
+      .table = Embedding(4, 2, {.W = one}),
+      .conv1 = Conv1d(3, 2, {.W = one, .b = two}),
+      .conv2 = Conv2d(2, 2, 3, {.conv = {.padding = 1}, .W = one, .b = two}),
+      .attention = SelfAttention(4, 2, {.biases = true, .W = one, .b = two}),
+      .mlp = FeedForward(2, 5, {.up = {.W = one, .b = two}, .down = {.W = one, .b = two}}),
+      .block = TransformerBlock(
+          2, 1,
+          {.hidden = 3,
+           .norm = {.g = two, .b = one},
+           .attention = {.W = one},
+           .mlp = {.up = {.bias = false, .W = one}, .down = {.W = one, .b = two}}}),
+      .mamba = MambaBlock({.dim = 4, .state = 2}, {.norm = two,
+                                                   .in_proj = one,
+                                                   .conv_W = one,
+                                                   .conv_b = two,
+                                                   .x_proj = one,
+                                                   .dt_proj = one,
+                                                   .dt_bias = two,
+                                                   .A_log = two,
+                                                   .D = two,
+                                                   .out_proj = one}),
+      .mamba2 = Mamba2Block({.dim = 4, .state = 2, .head_size = 2}, {.norm = two,
+                                                                     .in_proj = one,
+                                                                     .conv_W = one,
+                                                                     .conv_b = two,
+                                                                     .dt_bias = two,
+                                                                     .A_log = two,
+                                                                     .D = two,
+                                                                     .out_norm = two,
+                                                                     .out_proj = one})};
+  auto run = compile_forward(model, {.threads = 1},
+                             [](const Model& m, const Inputs&) { return neg(m.norm.g); });
+  const NamedArrays start = run.download();
+  EXPECT_EQ(start.at("block.mlp.up.W").shape(), (Shape{2, 3}));
+  EXPECT_EQ(start.count("block.mlp.up.b"), 0u);
+  EXPECT_EQ(run.parameters().size(), 52u);
+  for (const ParamInfo& info : run.parameters()) {
+    const bool is_norm = info.name.find("ln") != std::string::npos ||
+                         info.name.starts_with("norm") || info.name.starts_with("rms");
+    const bool is_one = info.name.ends_with(is_norm ? ".b" : ".W");
+    EXPECT_EQ(info.decay, !is_one) << info.name;
+    EXPECT_EQ(start.at(info.name).floats()[0], is_one ? 1 : 2) << info.name;
+  }
+}
+
 // PyTorch's defaults: torch.nn.Linear and Conv2d are uniform in +-1/sqrt(inputs), biases too.
 TEST(Init, DefaultsOfTheLayers) {
   struct Model {
@@ -121,7 +263,7 @@ TEST(Init, DefaultsOfTheLayers) {
     Embedding embedding{100, 200};
     LayerNorm norm{5};
     RMSNorm rms{5};
-    SelfAttention attention{64, 4}, biased{64, 4, 2, {}, true};
+    SelfAttention attention{64, 4}, biased{64, 4, {.groups = 2, .biases = true}};
     Transformer lm{{.vocab = 100, .dim = 64, .context = 50, .layers = 1, .heads = 4}};
   };
   const Weights w{compile_forward(Model{}, {.threads = 1}, [](const Model& m, const Inputs&) {
@@ -146,8 +288,12 @@ TEST(Init, DefaultsOfTheLayers) {
   EXPECT_FALSE(w.has("attention.q.b"));
   EXPECT_EQ(floats("biased.q.b"), Floats(64, 0.0f));
   EXPECT_EQ(floats("biased.v.b"), Floats(32, 0.0f));
-  expect_normal(floats("lm.tok_emb"), 0.02);
+  expect_normal(floats("lm.tok_emb"), 0.05);
   expect_normal(floats("lm.pos_emb"), 0.02);
+  // What is added to the residual stream is smaller, by the root of how many are added: two.
+  expect_uniform(floats("lm.layers.0.attn.q.W"), -1.0 / 8, 1.0 / 8);
+  expect_uniform(floats("lm.layers.0.attn.o.W"), -std::sqrt(0.5) / 8, std::sqrt(0.5) / 8);
+  expect_uniform(floats("lm.layers.0.mlp.down.W"), -std::sqrt(0.5) / 16, std::sqrt(0.5) / 16);
 }
 
 // On for matrices and embeddings, off for biases and norms.
@@ -160,7 +306,7 @@ TEST(Decay, Flags) {
     RMSNorm rms{2};
     SelfAttention attention{2, 1};
     FeedForward mlp{2, 2, Activation::relu};
-    TransformerBlock block{2, 1, Activation::relu};
+    TransformerBlock block{2, 1};
     Transformer lm{{.vocab = 4, .dim = 2, .context = 2, .layers = 1, .heads = 1}};
     Param scalar{{}, init::zeros()}, vector{{2}, init::zeros()}, matrix{{2, 2}, init::zeros()},
         cube{{2, 2, 2}, init::zeros()};

@@ -1,15 +1,10 @@
 // Layers and the transformer against plain loops.
+#include <type_traits>
+
 #include "tests/nn/plain.h"
 
 namespace tensorgrad::nn_tests {
 namespace {
-
-// A layer as a model of its own, over one input.
-template <class L>
-Forward<L> forward(const L& layer, const Shape& shape, DType dtype = f32) {
-  return compile_forward(layer, {.inputs = {{"x", shape, dtype}}, .threads = 1},
-                         [](const L& m, const Inputs& in) { return m(in["x"]); });
-}
 
 // Names without the dot that a layer inside a model would have before them.
 Weights inside(const Weights& weights, const std::string& name) {
@@ -33,6 +28,24 @@ TEST(Layers, Linear) {
     }
 }
 
+// Empty braces are the default options, not a bias that is false or an eps of 0.
+TEST(Layers, EmptyBracesAreTheDefaultOptions) {
+  EXPECT_TRUE(Linear(2, 3, {}).b.has_value());
+  EXPECT_EQ(LayerNorm(4, {}).eps, 1e-5f);
+  EXPECT_TRUE(LayerNorm(4, {}).b.has_value());
+  EXPECT_EQ(RMSNorm(4, {}).eps, 1e-5f);
+  const Conv2d conv(3, 8, 3, {});
+  EXPECT_TRUE(conv.b.has_value());
+  EXPECT_EQ(conv.options.stride.h, 1);
+  EXPECT_FALSE(Conv2d(3, 8, 3, {}, false).b.has_value());
+  EXPECT_EQ(FeedForward(2, 4, {}).activation, Activation::gelu);
+  EXPECT_EQ(SelfAttention(4, 2, {}).groups, 2);
+  EXPECT_EQ(TransformerBlock(4, 2, {}).mlp.activation, Activation::gelu);
+  // Other numbers are no bias, and no groups.
+  static_assert(!std::is_constructible_v<Linear, int, int, int>);
+  static_assert(!std::is_constructible_v<SelfAttention, int, int, int>);
+}
+
 TEST(Layers, LayerNorm) {
   for (const float eps : {1e-5f, 0.5f})
     for (const Shape& shape : {Shape{4, 6}, Shape{2, 3, 6}}) {
@@ -43,6 +56,16 @@ TEST(Layers, LayerNorm) {
       expect_near(run.run({{"x", x}}).output().floats(),
                   layer_norm(w, "n", doubles(x), static_cast<double>(eps)), 1e-5);
     }
+}
+
+// Without a bias: as with one of zeros.
+TEST(Layers, LayerNormWithoutBias) {
+  auto run = forward(LayerNorm(6, {.eps = 0.5f, .bias = false}), {4, 6});
+  ASSERT_EQ(run.parameters().size(), 1u);
+  Weights w = inside(shuffle(run), "n");
+  w.arrays["n.b"] = Array({6}, Floats(6, 0.0f));
+  const Floats x = numbers(24);
+  expect_near(run.run({{"x", x}}).output().floats(), layer_norm(w, "n", doubles(x), 0.5), 1e-5);
 }
 
 TEST(Layers, RMSNorm) {
@@ -105,7 +128,7 @@ TEST(Layers, SelfAttention) {
     int heads, groups;
   };
   for (const Case& c : {Case{1, 0}, Case{4, 0}, Case{4, 4}, Case{4, 2}, Case{4, 1}}) {
-    auto run = forward(SelfAttention(8, c.heads, c.groups), {2, 5, 8});
+    auto run = forward(SelfAttention(8, c.heads, {.groups = c.groups}), {2, 5, 8});
     const Weights w = inside(shuffle(run), "a");
     const std::size_t groups = static_cast<std::size_t>(c.groups ? c.groups : c.heads);
     EXPECT_EQ(w.size("a.k.W", 1), 8 / static_cast<std::size_t>(c.heads) * groups);
@@ -113,16 +136,20 @@ TEST(Layers, SelfAttention) {
     expect_near(run.run({{"x", x}}).output().floats(),
                 self_attention(w, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups),
                 2e-6);
-    auto biased = forward(SelfAttention(8, c.heads, c.groups, {}, true), {2, 5, 8});
+    auto biased =
+        forward(SelfAttention(8, c.heads, {.groups = c.groups, .biases = true}), {2, 5, 8});
     const Weights u = inside(shuffle(biased), "a");
     EXPECT_TRUE(u.has("a.q.b") && u.has("a.k.b") && u.has("a.v.b") && u.has("a.o.b"));
     expect_near(biased.run({{"x", x}}).output().floats(),
-                self_attention(u, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups), 2e-6);
-    auto turned = forward(SelfAttention(8, c.heads, c.groups, 50.0f), {2, 5, 8});
-    const Weights v = inside(shuffle(turned), "a");
-    expect_near(turned.run({{"x", x}}).output().floats(),
-                self_attention(v, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups, 50),
+                self_attention(u, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups),
                 2e-6);
+    auto turned =
+        forward(SelfAttention(8, c.heads, {.groups = c.groups, .rope_base = 50.0f}), {2, 5, 8});
+    const Weights v = inside(shuffle(turned), "a");
+    expect_near(
+        turned.run({{"x", x}}).output().floats(),
+        self_attention(v, "a", doubles(x), 2, 5, static_cast<std::size_t>(c.heads), groups, 50),
+        2e-6);
   }
 }
 
@@ -162,7 +189,9 @@ TEST(Layers, FeedForward) {
 
 TEST(Layers, TransformerBlock) {
   for (const Activation activation : kActivations) {
-    auto run = forward(TransformerBlock(8, 2, activation, 1e-3f), {2, 5, 8});
+    auto run =
+        forward(TransformerBlock(8, 2, {.norm = {.eps = 1e-3f}, .mlp = {.activation = activation}}),
+                {2, 5, 8});
     const Weights w = inside(shuffle(run), "b");
     EXPECT_EQ(w.size("b.mlp.up.W", 1), 32u);
     const Floats x = numbers(80);

@@ -1,16 +1,11 @@
-// Mamba and Mamba-2 against plain loops; how their parameters start, which of them decay, training some of them only.
+// Mamba and Mamba-2 against plain loops; how their parameters start, which of them decay, training
+// some of them only.
 #include <algorithm>
 
 #include "tests/nn/sequence_models.h"
 
 namespace tensorgrad::nn_tests {
 namespace {
-
-template <class L>
-Forward<L> forward(const L& layer, const Shape& shape, DType dtype = f32) {
-  return compile_forward(layer, {.inputs = {{"x", shape, dtype}}, .device = "cpu", .threads = 1},
-                         [](const L& m, const Inputs& in) { return m(in["x"]); });
-}
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
 double softplus(double x) { return std::log1p(std::exp(x)); }
@@ -21,8 +16,10 @@ Doubles rms_norm(const Doubles& g, const Doubles& x, double eps) {
   Doubles y(x.size());
   for (std::size_t r = 0; r < x.size() / n; ++r) {
     double squares = 0;
-    for (std::size_t i = 0; i < n; ++i) squares += x[r * n + i] * x[r * n + i] / static_cast<double>(n);
-    for (std::size_t i = 0; i < n; ++i) y[r * n + i] = x[r * n + i] / std::sqrt(squares + eps) * g[i];
+    for (std::size_t i = 0; i < n; ++i)
+      squares += x[r * n + i] * x[r * n + i] / static_cast<double>(n);
+    for (std::size_t i = 0; i < n; ++i)
+      y[r * n + i] = x[r * n + i] / std::sqrt(squares + eps) * g[i];
   }
   return y;
 }
@@ -67,11 +64,13 @@ Doubles with_residual(Doubles y, const Doubles& x) {
   return y;
 }
 
-Doubles mamba_block(const Weights& w, const Doubles& x, std::size_t B, std::size_t T, double eps, bool zoh) {
+Doubles mamba_block(const Weights& w, const Doubles& x, std::size_t B, std::size_t T, double eps,
+                    bool zoh) {
   const Doubles A_log = w.at("A_log"), D = w.at("D");
   const std::size_t E = D.size(), N = A_log.size() / E, R = w.size("dt_proj.W", 0);
   const Doubles projected = linear(w, "in_proj", rms_norm(w.at("norm.g"), x, eps));
-  const Doubles u = activated_conv(w, part(projected, 2 * E, 0, E), B, T), z = part(projected, 2 * E, E, E);
+  const Doubles u = activated_conv(w, part(projected, 2 * E, 0, E), B, T),
+                z = part(projected, 2 * E, E, E);
   const Doubles of_u = linear(w, "x_proj", u);
   const Doubles delta = linear(w, "dt_proj", part(of_u, R + 2 * N, 0, R));
   const Doubles b = part(of_u, R + 2 * N, R, N), c = part(of_u, R + 2 * N, R + N, N);
@@ -85,7 +84,8 @@ Doubles mamba_block(const Weights& w, const Doubles& x, std::size_t B, std::size
         double sum = D[e] * now;
         for (std::size_t n = 0; n < N; ++n) {
           const double A = -std::exp(A_log[e * N + n]);
-          h[n] = std::exp(dl * A) * h[n] + (zoh ? std::expm1(dl * A) / A : dl) * b[at * N + n] * now;
+          h[n] =
+              std::exp(dl * A) * h[n] + (zoh ? std::expm1(dl * A) / A : dl) * b[at * N + n] * now;
           sum += c[at * N + n] * h[n];
         }
         y[at * E + e] = sum;
@@ -99,18 +99,22 @@ TEST(MambaBlocks, MambaMatchesPlainLoops) {
   for (const Discretisation rule : {Discretisation::euler, Discretisation::zoh})
     for (const std::int64_t K : {1, 4}) {
       auto run = forward(
-          MambaBlock({.dim = 6, .state = 5, .conv = K, .expand = 3, .discretisation = rule, .eps = 1e-3f}), {B, T, 6});
+          MambaBlock(
+              {.dim = 6, .state = 5, .conv = K, .expand = 3, .discretisation = rule, .eps = 1e-3f}),
+          {B, T, 6});
       const Weights w = shuffle(run);
       EXPECT_EQ(w.size("in_proj.W", 1), 36u);
       EXPECT_EQ(w.size("dt_proj.W", 0), 1u);  // 6/16, rounded up
       const Floats x = numbers(B * T * 6);
-      expect_near(run.run({{"x", x}}).output().floats(),
-                  mamba_block(w, doubles(x), B, T, static_cast<double>(1e-3f), rule == Discretisation::zoh), 5e-6);
+      expect_near(
+          run.run({{"x", x}}).output().floats(),
+          mamba_block(w, doubles(x), B, T, static_cast<double>(1e-3f), rule == Discretisation::zoh),
+          5e-6);
     }
 }
 
-Doubles mamba2_block(const Weights& w, const Doubles& x, std::size_t B, std::size_t T, std::size_t P, std::size_t G,
-                     std::size_t N, double eps) {
+Doubles mamba2_block(const Weights& w, const Doubles& x, std::size_t B, std::size_t T,
+                     std::size_t P, std::size_t G, std::size_t N, double eps) {
   const Doubles A_log = w.at("A_log"), D = w.at("D"), bias = w.at("dt_bias");
   const std::size_t H = D.size(), E = H * P, C = E + 2 * G * N, width = E + C + H;
   const Doubles projected = linear(w, "in_proj", rms_norm(w.at("norm.g"), x, eps));
@@ -123,7 +127,8 @@ Doubles mamba2_block(const Weights& w, const Doubles& x, std::size_t B, std::siz
       Doubles h(N * P, 0.0);
       for (std::size_t t = 0; t < T; ++t) {
         const std::size_t at = row * T + t;
-        const double dl = softplus(dt[at * H + head] + bias[head]), a = std::exp(-std::exp(A_log[head]) * dl);
+        const double dl = softplus(dt[at * H + head] + bias[head]),
+                     a = std::exp(-std::exp(A_log[head]) * dl);
         for (std::size_t i = 0; i < P; ++i) {
           const double now = all[at * C + head * P + i];
           double sum = D[head] * now;
@@ -135,7 +140,8 @@ Doubles mamba2_block(const Weights& w, const Doubles& x, std::size_t B, std::siz
         }
       }
     }
-  return with_residual(linear(w, "out_proj", rms_norm(w.at("out_norm.g"), product(y, mapped(z, silu)), eps)), x);
+  return with_residual(
+      linear(w, "out_proj", rms_norm(w.at("out_norm.g"), product(y, mapped(z, silu)), eps)), x);
 }
 
 TEST(MambaBlocks, Mamba2MatchesPlainLoops) {
@@ -154,7 +160,8 @@ TEST(MambaBlocks, Mamba2MatchesPlainLoops) {
       const Weights w = shuffle(run);
       const Floats x = numbers(B * T * 6);
       expect_near(run.run({{"x", x}}).output().floats(),
-                  mamba2_block(w, doubles(x), B, T, 3, static_cast<std::size_t>(groups), 5, static_cast<double>(1e-3f)),
+                  mamba2_block(w, doubles(x), B, T, 3, static_cast<std::size_t>(groups), 5,
+                               static_cast<double>(1e-3f)),
                   1e-5);
     }
 }
@@ -168,16 +175,23 @@ std::vector<std::string> names_of(const ProgramHandle& program) {
 TEST(MambaModels, ParameterNames) {
   using Texts = std::vector<std::string>;
   EXPECT_EQ(names_of(forward(Mamba({.vocab = 5, .layers = 1, .dim = 4, .state = 3}), {1, 2}, i32)),
-            (Texts{"tok_emb[5,4]", "layers.0.norm.g[4]", "layers.0.in_proj.W[4,16]", "layers.0.conv.W[8,4]",
-                   "layers.0.conv.b[8]", "layers.0.x_proj.W[8,7]", "layers.0.dt_proj.W[1,8]", "layers.0.dt_proj.b[8]",
-                   "layers.0.A_log[8,3]", "layers.0.D[8]", "layers.0.out_proj.W[8,4]", "norm.g[4]"}));
-  EXPECT_EQ(names_of(forward(Mamba2({.vocab = 5, .layers = 1, .dim = 4, .state = 3, .head_size = 2}), {1, 2}, i32)),
-            (Texts{"tok_emb[5,4]", "layers.0.norm.g[4]", "layers.0.in_proj.W[4,26]", "layers.0.conv.W[14,4]",
-                   "layers.0.conv.b[14]", "layers.0.dt_bias[4]", "layers.0.A_log[4]", "layers.0.D[4]",
-                   "layers.0.out_norm.g[8]", "layers.0.out_proj.W[8,4]", "norm.g[4]"}));
-  const Texts mixed = names_of(forward(
-      LanguageModel({.vocab = 5, .dim = 4, .layers = "attention mamba mamba2", .mamba2 = {.head_size = 2}, .heads = 2}),
-      {1, 2}, i32));
+            (Texts{"tok_emb[5,4]", "layers.0.norm.g[4]", "layers.0.in_proj.W[4,16]",
+                   "layers.0.conv.W[8,4]", "layers.0.conv.b[8]", "layers.0.x_proj.W[8,7]",
+                   "layers.0.dt_proj.W[1,8]", "layers.0.dt_proj.b[8]", "layers.0.A_log[8,3]",
+                   "layers.0.D[8]", "layers.0.out_proj.W[8,4]", "norm.g[4]"}));
+  EXPECT_EQ(
+      names_of(forward(Mamba2({.vocab = 5, .layers = 1, .dim = 4, .state = 3, .head_size = 2}),
+                       {1, 2}, i32)),
+      (Texts{"tok_emb[5,4]", "layers.0.norm.g[4]", "layers.0.in_proj.W[4,26]",
+             "layers.0.conv.W[14,4]", "layers.0.conv.b[14]", "layers.0.dt_bias[4]",
+             "layers.0.A_log[4]", "layers.0.D[4]", "layers.0.out_norm.g[8]",
+             "layers.0.out_proj.W[8,4]", "norm.g[4]"}));
+  const Texts mixed = names_of(forward(LanguageModel({.vocab = 5,
+                                                      .dim = 4,
+                                                      .layers = "attention mamba mamba2",
+                                                      .mamba2 = {.head_size = 2},
+                                                      .heads = 2}),
+                                       {1, 2}, i32));
   EXPECT_EQ(mixed.size(), 1u + 12 + 10 + 9 + 1);
   EXPECT_EQ(mixed[1], "layers.0.attention.ln1.g[4]");
   EXPECT_EQ(mixed[13], "layers.1.mamba.norm.g[4]");
@@ -185,8 +199,9 @@ TEST(MambaModels, ParameterNames) {
 }
 
 TEST(MambaModels, ATransformerWithRotaryPositionsHasNoOthers) {
-  for (const std::string& name : names_of(
-           forward(Transformer({.vocab = 5, .dim = 4, .layers = 1, .heads = 2, .rope_base = 10000.0f}), {1, 2}, i32)))
+  for (const std::string& name : names_of(forward(
+           Transformer({.vocab = 5, .dim = 4, .layers = 1, .heads = 2, .rope_base = 10000.0f}),
+           {1, 2}, i32)))
     EXPECT_EQ(name.find("pos_emb"), std::string::npos);
 }
 
@@ -194,15 +209,19 @@ TEST(MambaModels, Decay) {
   struct All {
     Mamba mamba{{.vocab = 5, .layers = 1, .dim = 4}};
     Mamba2 mamba2{{.vocab = 5, .layers = 1, .dim = 4, .head_size = 2}};
-    LanguageModel mixed{
-        {.vocab = 5, .dim = 4, .layers = "mamba mamba2 attention", .mamba2 = {.head_size = 2}, .heads = 2}};
+    LanguageModel mixed{{.vocab = 5,
+                         .dim = 4,
+                         .layers = "mamba mamba2 attention",
+                         .mamba2 = {.head_size = 2},
+                         .heads = 2}};
   };
   auto run = compile_forward(All{}, {.device = "cpu", .threads = 1},
                              [](const All& m, const Inputs&) { return neg(m.mamba.norm.g); });
   int on = 0, off = 0;
   for (const ParamInfo& info : run.parameters()) {
     const std::string last = info.name.substr(info.name.rfind('.') + 1);
-    EXPECT_EQ(info.decay, last == "W" || last == "tok_emb") << info.name;  // not: norms, biases, A_log, D, dt_bias
+    EXPECT_EQ(info.decay, last == "W" || last == "tok_emb")
+        << info.name;  // not: norms, biases, A_log, D, dt_bias
     ++(info.decay ? on : off);
   }
   EXPECT_EQ(on, 6 + 4 + (1 + 5 + 3 + 6));
@@ -215,7 +234,8 @@ TEST(MambaModels, Start) {
   const std::size_t E = 192;
   const Doubles A_log = w.at("layers.1.A_log");
   for (std::size_t i = 0; i < E * 5; ++i)
-    ASSERT_EQ(A_log[i], static_cast<double>(static_cast<float>(std::log(1.0 + static_cast<double>(i % 5)))));
+    ASSERT_EQ(A_log[i],
+              static_cast<double>(static_cast<float>(std::log(1.0 + static_cast<double>(i % 5)))));
   for (const double d : w.at("layers.1.D")) ASSERT_EQ(d, 1);
   const auto bound_of = [&](const char* name) {
     double bound = 0;
@@ -225,7 +245,8 @@ TEST(MambaModels, Start) {
   EXPECT_NEAR(bound_of("layers.1.dt_proj.W"), 1 / std::sqrt(6.0), 0.01);  // 96/16 inputs
   EXPECT_NEAR(bound_of("layers.1.conv.W"), 0.5, 0.01);                    // 4 taps
   EXPECT_NEAR(bound_of("layers.1.in_proj.W"), 1 / std::sqrt(96.0), 0.001);
-  EXPECT_NEAR(bound_of("layers.1.out_proj.W"), 1 / std::sqrt(192.0) / 2, 0.001);  // less by the root of 4 layers
+  EXPECT_NEAR(bound_of("layers.1.out_proj.W"), 1 / std::sqrt(192.0) / 2,
+              0.001);  // less by the root of 4 layers
   EXPECT_NE(w.at("layers.1.dt_proj.b"), w.at("layers.2.dt_proj.b"));
 }
 
@@ -234,19 +255,25 @@ void expect_step_sizes(const Doubles& bias) {
   double mean = 0, low = 1e9, high = 0;
   for (const double b : bias) {
     const double step = softplus(b);
-    low = std::min(low, step), high = std::max(high, step), mean += std::log(step) / static_cast<double>(bias.size());
+    low = std::min(low, step), high = std::max(high, step),
+    mean += std::log(step) / static_cast<double>(bias.size());
   }
   EXPECT_GE(low, 1e-3 * (1 - 1e-4));
   EXPECT_LE(high, 1e-1 * (1 + 1e-4));
   EXPECT_LT(low, 1.2e-3);
   EXPECT_GT(high, 0.85e-1);
-  EXPECT_NEAR(mean, std::log(1e-2), 5 * std::log(100.0) / std::sqrt(12.0 * static_cast<double>(bias.size())));
+  EXPECT_NEAR(mean, std::log(1e-2),
+              5 * std::log(100.0) / std::sqrt(12.0 * static_cast<double>(bias.size())));
 }
 
 TEST(MambaModels, StepSizesStartBetweenAThousandthAndATenth) {
   const Weights one{forward(MambaBlock({.dim = 256, .state = 1}), {1, 1, 256}).download()};
   expect_step_sizes(one.at("dt_proj.b"));
-  const Weights two{forward(Mamba2Block({.dim = 256, .state = 1, .head_size = 1}), {1, 1, 256}).download()};
+  const MambaBlock decays({.dim = 4, .state = 1}, {.dt_bias = {.decay = true}});
+  EXPECT_TRUE(decays.dt_proj.b->decays());
+  EXPECT_EQ(decays.dt_proj.b->init().kind, Init::Kind::step_size);
+  const Weights two{
+      forward(Mamba2Block({.dim = 256, .state = 1, .head_size = 1}), {1, 1, 256}).download()};
   expect_step_sizes(two.at("dt_bias"));
   double low = 1e9, high = 0;
   for (const double log_rate : two.at("A_log"))
@@ -258,19 +285,26 @@ TEST(MambaModels, StepSizesStartBetweenAThousandthAndATenth) {
 // What is not trained costs no backward, has no gradient, and keeps its bits.
 TEST(MambaModels, TrainingSomeParametersOnly) {
   const std::vector<InputSpec> inputs{{"tokens", {2, 6}, i32}, {"targets", {2, 6}, i32}};
-  const auto loss = [](const Mamba& m, const Inputs& in) { return cross_entropy(m(in["tokens"]), in["targets"]); };
+  const auto loss = [](const Mamba& m, const Inputs& in) {
+    return cross_entropy(m(in["tokens"]), in["targets"]);
+  };
   const MambaConfig config{.vocab = kVocab, .layers = 2, .dim = 8, .state = 4};
   auto all = compile(Mamba(config), {.inputs = inputs, .device = "cpu"}, loss);
-  auto some = compile(Mamba(config), {.inputs = inputs, .train_only = NameFilter{"*.x_proj.W"}, .device = "cpu"}, loss);
-  auto last =
-      compile(Mamba(config), {.inputs = inputs, .train_only = NameFilter{"layers.1.x_proj.W"}, .device = "cpu"}, loss);
+  auto some =
+      compile(Mamba(config),
+              {.inputs = inputs, .train_only = NameFilter{"*.x_proj.W"}, .device = "cpu"}, loss);
+  auto last = compile(
+      Mamba(config),
+      {.inputs = inputs, .train_only = NameFilter{"layers.1.x_proj.W"}, .device = "cpu"}, loss);
   EXPECT_LT(some.counts().kernels, all.counts().kernels);
-  EXPECT_LT(last.counts().kernels, some.counts().kernels - 4);  // nothing goes back through the first block
+  EXPECT_LT(last.counts().kernels,
+            some.counts().kernels - 4);  // nothing goes back through the first block
   EXPECT_LT(some.counts().operations, all.counts().operations);
   const auto backward = [](const ProgramHandle& program, const std::string& op) {
     int count = 0;
     for (const PlannedKernel& kernel : program.plan())
-      count += kernel.phase == "backward" && std::count(kernel.ops.begin(), kernel.ops.end(), op) > 0;
+      count +=
+          kernel.phase == "backward" && std::count(kernel.ops.begin(), kernel.ops.end(), op) > 0;
     return count;
   };
   EXPECT_EQ(backward(all, "selective_scan_gradient"), 2);

@@ -102,14 +102,16 @@ inline void turn(Doubles& x, std::size_t T, std::size_t heads, std::size_t size,
       for (std::size_t i = 0; i < size / 2; ++i) {
         const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(size);
         const double angle = static_cast<double>(row % T) * std::pow(base, exponent);
-        double &a = x[(row * heads + h) * size + i], &b = x[(row * heads + h) * size + i + size / 2];
+        double &a = x[(row * heads + h) * size + i],
+               &b = x[(row * heads + h) * size + i + size / 2];
         const double first = a * std::cos(angle) - b * std::sin(angle);
         b = a * std::sin(angle) + b * std::cos(angle);
         a = first;
       }
 }
 
-// Causal self-attention over x [B, T, D]; head h of the queries reads group h / (H/G). With a base: rotary positions.
+// Causal self-attention over x [B, T, D]; head h of the queries reads group h / (H/G). With a base:
+// rotary positions.
 inline Doubles self_attention(const Weights& w, const std::string& name, const Doubles& x,
                               std::size_t B, std::size_t T, std::size_t heads, std::size_t groups,
                               double rope_base = 0) {
@@ -199,6 +201,13 @@ inline Doubles conv2d(const Doubles& x, const Shape& xs, const Doubles& w, const
           y.push_back(sum);
         }
   return y;
+}
+
+// A layer as a model of its own, over one input.
+template <class L>
+Forward<L> forward(const L& layer, const Shape& shape, DType dtype = f32) {
+  return compile_forward(layer, {.inputs = {{"x", shape, dtype}}, .device = "cpu", .threads = 1},
+                         [](const L& m, const Inputs& in) { return m(in["x"]); });
 }
 
 }  // namespace tensorgrad::nn_tests

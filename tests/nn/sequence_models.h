@@ -46,12 +46,20 @@ struct ModelCase {
 inline const std::vector<ModelCase>& model_cases() {
   static const std::vector<ModelCase> all = [] {
     std::vector<ModelCase> cases;
-    const MambaConfig mamba{.vocab = kVocab, .layers = 2, .dim = 8, .state = 4, .conv = 3, .dt_rank = 2};
+    const MambaConfig mamba{
+        .vocab = kVocab, .layers = 2, .dim = 8, .state = 4, .conv = 3, .dt_rank = 2};
     MambaConfig zoh = mamba;
     zoh.discretisation = Discretisation::zoh, zoh.conv = 1, zoh.expand = 1;
-    const Mamba2Config mamba2{
-        .vocab = kVocab, .layers = 2, .dim = 8, .state = 4, .conv = 4, .head_size = 4, .groups = 2, .chunk = 3};
-    const TransformerConfig learned{.vocab = kVocab, .dim = 8, .context = 12, .layers = 2, .heads = 2};
+    const Mamba2Config mamba2{.vocab = kVocab,
+                              .layers = 2,
+                              .dim = 8,
+                              .state = 4,
+                              .conv = 4,
+                              .head_size = 4,
+                              .groups = 2,
+                              .chunk = 3};
+    const TransformerConfig learned{
+        .vocab = kVocab, .dim = 8, .context = 12, .layers = 2, .heads = 2};
     TransformerConfig rotary = learned;
     rotary.rope_base = 100.0f, rotary.groups = 1;
     TransformerConfig biased = learned;
@@ -68,8 +76,10 @@ inline const std::vector<ModelCase>& model_cases() {
     cases.push_back({"MambaZoh", [=] { return AnyModel{.mamba = Mamba(zoh)}; }});
     cases.push_back({"Mamba2", [=] { return AnyModel{.mamba2 = Mamba2(mamba2)}; }});
     cases.push_back({"Transformer", [=] { return AnyModel{.transformer = Transformer(learned)}; }});
-    cases.push_back({"BiasedTransformer", [=] { return AnyModel{.transformer = Transformer(biased)}; }});
-    cases.push_back({"RotaryTransformer", [=] { return AnyModel{.transformer = Transformer(rotary)}; }});
+    cases.push_back(
+        {"BiasedTransformer", [=] { return AnyModel{.transformer = Transformer(biased)}; }});
+    cases.push_back(
+        {"RotaryTransformer", [=] { return AnyModel{.transformer = Transformer(rotary)}; }});
     cases.push_back({"Mixed", [=] { return AnyModel{.mixed = LanguageModel(mixed)}; }});
     return cases;
   }();

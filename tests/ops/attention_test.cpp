@@ -1,5 +1,5 @@
-// Attention where scores are not finite, and where a query sees no key. The op table cannot hold these: NaN compares with
-// nothing.
+// Attention where scores are not finite, and where a query sees no key. The op table cannot hold
+// these: NaN compares with nothing.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,12 +14,15 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Nothing {};
 
-std::vector<float> attended(const std::vector<float>& q, const std::vector<float>& k, const std::vector<float>& v, bool causal = false) {
+std::vector<float> attended(const std::vector<float>& q, const std::vector<float>& k,
+                            const std::vector<float>& v, bool causal = false) {
   const auto T = static_cast<std::int64_t>(q.size()), S = static_cast<std::int64_t>(k.size());
-  auto run = compile_forward(Nothing{}, {.inputs = {{"q", {1, 1, T, 1}}, {"k", {1, 1, S, 1}}, {"v", {1, 1, S, 1}}}, .device = "cpu"},
-                             [&](const Nothing&, const Inputs& in) {
-                               return attention(in["q"], in["k"], in["v"], {.causal = causal, .scale = 1.0f});
-                             });
+  auto run = compile_forward(
+      Nothing{},
+      {.inputs = {{"q", {1, 1, T, 1}}, {"k", {1, 1, S, 1}}, {"v", {1, 1, S, 1}}}, .device = "cpu"},
+      [&](const Nothing&, const Inputs& in) {
+        return attention(in["q"], in["k"], in["v"], {.causal = causal, .scale = 1.0f});
+      });
   const Array out = run.run({{"q", q}, {"k", k}, {"v", v}}).output();
   return {out.floats().begin(), out.floats().end()};
 }
@@ -29,12 +32,14 @@ TEST(AttentionScores, OfMinusInfinityWeighNothing) {
   std::vector<float> k(300, 1.0f), v(300);
   for (std::size_t i = 0; i < 192; ++i) k[i] = -kInfinity;
   double sum = 0;
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i), sum += i < 192 ? 0 : static_cast<double>(i);
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] = static_cast<float>(i), sum += i < 192 ? 0 : static_cast<double>(i);
   EXPECT_FLOAT_EQ(attended({1}, k, v)[0], static_cast<float>(sum / 108));
 }
 
 TEST(AttentionScores, AllOfMinusInfinityAreNoNumber) {
-  EXPECT_TRUE(std::isnan(attended({1}, std::vector<float>(5, -kInfinity), std::vector<float>(5, 1.0f))[0]));
+  EXPECT_TRUE(
+      std::isnan(attended({1}, std::vector<float>(5, -kInfinity), std::vector<float>(5, 1.0f))[0]));
 }
 
 TEST(AttentionScores, ThatAreNoNumberShow) {
@@ -52,10 +57,16 @@ TEST(AttentionScores, ThatAreNoNumberShow) {
 
 // The last position of a cache decides nothing but what is visible, however far away it is.
 TEST(AttentionStart, FarAwaySeesAllOrNothing) {
-  auto run = compile_forward(Nothing{}, {.inputs = {{"q", {1, 1, 1, 1}}, {"k", {1, 1, 3, 1}}, {"start", {}, i32}}, .device = "cpu"},
-                             [](const Nothing&, const Inputs& in) { return attention(in["q"], in["k"], in["k"], in["start"]); });
+  auto run = compile_forward(
+      Nothing{},
+      {.inputs = {{"q", {1, 1, 1, 1}}, {"k", {1, 1, 3, 1}}, {"start", {}, i32}}, .device = "cpu"},
+      [](const Nothing&, const Inputs& in) {
+        return attention(in["q"], in["k"], in["k"], in["start"]);
+      });
   const std::vector<float> q{0}, k{1, 2, 6};
-  const auto at = [&](int start) { return run.run({{"q", q}, {"k", k}, {"start", start}}).output().floats()[0]; };
+  const auto at = [&](int start) {
+    return run.run({{"q", q}, {"k", k}, {"start", start}}).output().floats()[0];
+  };
   EXPECT_FLOAT_EQ(at(std::numeric_limits<int>::max()), 3);
   EXPECT_FLOAT_EQ(at(1), 1.5f);
   EXPECT_FLOAT_EQ(at(-1), 0);

@@ -32,7 +32,8 @@ struct Results {
   }
 };
 
-// A device that reports a bad id where there is none, as one that reads memory before it was written would.
+// A device that reports a bad id where there is none, as one that reads memory before it was
+// written would.
 class Suspicious : public runtime::Device {
  public:
   std::string name() const override { return "suspicious"; }
@@ -44,19 +45,27 @@ class Suspicious : public runtime::Device {
     return buffer;
   }
   void clear(runtime::Buffer& buffer) override { device_->clear(buffer); }
-  void upload(runtime::Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
+  void upload(runtime::Buffer& buffer, std::int64_t offset,
+              std::span<const std::byte> bytes) override {
     device_->upload(buffer, offset, bytes);
   }
-  void read(const runtime::Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) override {
+  void read(const runtime::Buffer& buffer, std::int64_t offset,
+            std::span<std::byte> bytes) override {
     device_->read(buffer, offset, bytes);
     const auto words = runtime::fault_words({.tag = 0, .node = 3, .value = 1234567});
     if (&buffer == faults_) std::memcpy(bytes.data(), words.data(), sizeof words);
   }
-  std::unique_ptr<runtime::Pending> read_later(const runtime::Buffer& b, std::int64_t o, std::int64_t n) override {
+  std::unique_ptr<runtime::Pending> read_later(const runtime::Buffer& b, std::int64_t o,
+                                               std::int64_t n) override {
     return device_->read_later(b, o, n);
   }
-  std::unique_ptr<runtime::Loaded> load(const std::vector<ir::Kernel>& k, int tag) override { return device_->load(k, tag); }
-  void submit(runtime::Loaded& loaded, const runtime::Spaces& spaces) override { device_->submit(loaded, spaces); }
+  std::unique_ptr<runtime::Loaded> load(const std::vector<ir::Kernel>& k, int tag,
+                                        const CompileCallback&) override {
+    return device_->load(k, tag);
+  }
+  void submit(runtime::Loaded& loaded, const runtime::Spaces& spaces) override {
+    device_->submit(loaded, spaces);
+  }
   bool immediate() const override { return true; }
   void wait() override {}
   void profile(bool) override {}
@@ -66,6 +75,19 @@ class Suspicious : public runtime::Device {
   std::shared_ptr<runtime::Device> device_ = runtime::open_device("cpu", 1);
   const runtime::Buffer* faults_ = nullptr;
 };
+
+TEST(CheckRow, ReportsWhatIsCompiled) {
+  std::vector<std::int64_t> done;
+  std::int64_t total = 0;
+  check_row(*runtime::open_device("cpu", 1), row_called("softmax_middle_axis"),
+            [&](const CompileProgress& progress) {
+              done.push_back(progress.done), total = progress.total;
+            });
+  EXPECT_GT(total, 0);
+  std::vector<std::int64_t> expected;
+  for (std::int64_t i = 0; i <= total; ++i) expected.push_back(i);
+  EXPECT_EQ(done, expected);
+}
 
 TEST(CheckRow, AnIdThatIsRefusedIsAFailure) {
   Suspicious device;

@@ -153,9 +153,10 @@ TEST(SecondGradient, OfTheAdjointsOfViewsAndIndexing) {
     const ir::NodeId g = made.gradient.find(ir::Result::Kind::gradient, "x0");
     const Shape shape = made.gradient[g].type.shape;
     made.leaves["input:weight"] = {{f32, shape}, draw(real(shape), seed_of("weight"))};
-    const Tensor loss = sum(builder.tensor(g) * builder.leaf("input", "weight", {f32, shape}));
+    const Tensor loss =
+        sum(builder.tensor(g) * builder.leaf(ir::Core::input, "weight", {f32, shape}));
     const Shape& out = made.leaves.at("input:cotangent").type.shape;
-    const Tensor cotangent = builder.leaf("input", "cotangent", {f32, out});
+    const Tensor cotangent = builder.leaf(ir::Core::input, "cotangent", {f32, out});
     const Tensor slope =
         autodiff::differentiate(builder, loss, {TensorAccess::node(cotangent)}).at(0);
     builder.graph.results = {{ir::Result::Kind::output, "slope", TensorAccess::node(slope)},

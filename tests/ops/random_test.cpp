@@ -19,7 +19,7 @@ struct Nothing {};
 
 // A program that draws; every call of run() is a step.
 struct Draws {
-  Forward<Nothing> program;
+  tensorgrad::Forward<Nothing> program;
 
   Draws(std::uint32_t seed, std::function<Tensor()> function)
       : program(compile_forward(Nothing{}, {.seed = seed},

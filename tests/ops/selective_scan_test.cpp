@@ -1,5 +1,6 @@
-// What the selective scan promises beyond single rows of the table: numbers worked out by hand, that the length of
-// chunks does not matter, that sequences do not see each other nor steps the future, and what happens far out.
+// What the selective scan promises beyond single rows of the table: numbers worked out by hand,
+// that the length of chunks does not matter, that sequences do not see each other nor steps the
+// future, and what happens far out.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,8 +12,6 @@
 
 namespace tensorgrad::checks {
 namespace {
-
-constexpr double kLn2 = std::numbers::ln2;
 
 struct Sizes {
   std::int64_t B, L, E, N;
@@ -40,20 +39,24 @@ INSTANTIATE_TEST_SUITE_P(Ops, SelectiveScan,
 // softplus(0) = ln 2 and A = -1, so that a = 1/2. With Euler's rule h = (ln2, 5/2 ln2), with
 // zero-order hold, whose weight of B u is 1/2, h = (1/2, 5/4).
 TEST(SelectiveScanByHand, TwoSteps) {
-  const std::vector<Arg> args{given({1, 2, 1}, {1, 2}), given({1, 2, 1}, {0}),
-                              given({1, 1}, {0}),       given({1, 2, 1}, {1}),
-                              given({1, 2, 1}, {1}),    given({1}, {10})};
+  const std::vector<Arg> args{given({1, 2, 1}, {1, 2}), given({1, 2, 1}, {0}), given({1, 1}, {0}),
+                              given({1, 2, 1}, {1}),    given({1, 2, 1}, {1}), given({1}, {10})};
   expect(args, [](In x) { return scan(x, Discretisation::euler); },
-         {{kLn2 + 10, 2.5 * kLn2 + 20},
-          {{1.5 * kLn2 + 10, kLn2 + 10},
-           {0.75, 1 - 0.25 * kLn2},
-           {-0.5 * kLn2 * kLn2},
-           {1.5 * kLn2, 2 * kLn2},
-           {kLn2, 2.5 * kLn2},
+         {{std::numbers::ln2 + 10, 2.5 * std::numbers::ln2 + 20},
+          {{1.5 * std::numbers::ln2 + 10, std::numbers::ln2 + 10},
+           {0.75, 1 - 0.25 * std::numbers::ln2},
+           {-0.5 * std::numbers::ln2 * std::numbers::ln2},
+           {1.5 * std::numbers::ln2, 2 * std::numbers::ln2},
+           {std::numbers::ln2, 2.5 * std::numbers::ln2},
            {3}}});
   expect(args, [](In x) { return scan(x, Discretisation::zoh); },
          {{10.5, 21.25},
-          {{10.75, 10.5}, {0.375, 0.375}, {1.5 * kLn2 - 1.75}, {0.75, 1}, {0.5, 1.25}, {3}}});
+          {{10.75, 10.5},
+           {0.375, 0.375},
+           {1.5 * std::numbers::ln2 - 1.75},
+           {0.75, 1},
+           {0.5, 1.25},
+           {3}}});
 }
 
 TEST_P(SelectiveScan, AnyLengthOfChunksGivesTheSequentialForm) {
@@ -122,12 +125,9 @@ TEST_P(SelectiveScan, NoStepSeesTheFuture) {
 // Steps that are nothing keep the state; endless ones forget it.
 TEST_P(SelectiveScan, FarOut) {
   const std::vector<double> deltas{-1e4, -104, -88, -17, 17, 88, 104, 1e4};
-  const std::vector<Arg> args{real({1, 24, 3}),
-                              given({1, 24, 3}, deltas),
-                              given({3, 4}, {-60, -9, 0, 6, 40}),
-                              real({1, 24, 4}, -1, 1),
-                              real({1, 24, 4}, -1, 1),
-                              real({3})};
+  const std::vector<Arg> args{
+      real({1, 24, 3}),        given({1, 24, 3}, deltas), given({3, 4}, {-60, -9, 0, 6, 40}),
+      real({1, 24, 4}, -1, 1), real({1, 24, 4}, -1, 1),   real({3})};
   const Discretisation rule = GetParam();
   const SampleGraph made =
       build({"selective_scan", "far_out", args, [=](In x) { return scan(x, rule, 5); }});
@@ -148,7 +148,8 @@ TEST_P(SelectiveScan, NanReachesTheResult) {
     reference::Leaves leaves = made.leaves;
     leaves[name].data[0] = kNan;
     const auto wanted = eval::interpret_results(made.forward, leaves);
-    EXPECT_EQ(eval::difference(eval::evaluate(made.forward, leaves).results[0], wanted[0], 2e-6), "");
+    EXPECT_EQ(eval::difference(eval::evaluate(made.forward, leaves).results[0], wanted[0], 2e-6),
+              "");
   }
 }
 

@@ -9,7 +9,6 @@
 namespace tensorgrad::checks {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
 const double kLn3 = std::log(3.0);
 
 TEST(LossSemantics, CrossEntropyOfLogitsOf1000) {
@@ -25,12 +24,13 @@ TEST(LossSemantics, CrossEntropyGradientIsSoftmaxMinusOneHot) {
   // softmax (1/4, 3/4)
   expect({given({2, 2}, {0, kLn3, 0, kLn3}), vec({0, 1}, i32)},
          [](In x) { return cross_entropy(x[0], x[1]); },
-         {{(2 * kLn2 + (2 * kLn2 - kLn3)) / 2}, {{-0.375, 0.375, 0.125, -0.125}}});
+         {{(2 * std::numbers::ln2 + (2 * std::numbers::ln2 - kLn3)) / 2},
+          {{-0.375, 0.375, 0.125, -0.125}}});
 }
 
 TEST(LossSemantics, Reductions) {
   const std::vector<Arg> args{given({2, 2}, {0, kLn3, 0, kLn3}), vec({0, 1}, i32)};
-  const double first = 2 * kLn2, second = 2 * kLn2 - kLn3;
+  const double first = 2 * std::numbers::ln2, second = 2 * std::numbers::ln2 - kLn3;
   expect(args, [](In x) { return cross_entropy(x[0], x[1], {.reduction = Reduction::none}); },
          {{first, second}});
   expect(args, [](In x) { return cross_entropy(x[0], x[1], {.reduction = Reduction::sum}); },
@@ -39,7 +39,7 @@ TEST(LossSemantics, Reductions) {
 
 TEST(LossSemantics, IgnoredTargetsCountForNothing) {
   const std::vector<Arg> args{given({3, 2}, {0, kLn3, 5, -7, 0, kLn3}), vec({0, -100, 1}, i32)};
-  const double first = 2 * kLn2, second = 2 * kLn2 - kLn3;
+  const double first = 2 * std::numbers::ln2, second = 2 * std::numbers::ln2 - kLn3;
   expect(args, [](In x) { return cross_entropy(x[0], x[1], {.ignore_index = -100}); },
          {{(first + second) / 2}, {{-0.375, 0.375, 0, 0, 0.125, -0.125}}});
   expect(args,
@@ -62,7 +62,7 @@ TEST(LossSemantics, AllTargetsIgnoredIsNanForTheMean) {  // as in PyTorch: 0/0
 
 TEST(LossSemantics, LabelSmoothing) {
   // log softmax (-ln 4, ln 3 - ln 4); 0.9 of the target, 0.1 of the mean over both classes
-  const double low = 2 * kLn2, high = 2 * kLn2 - kLn3;
+  const double low = 2 * std::numbers::ln2, high = 2 * std::numbers::ln2 - kLn3;
   expect({given({1, 2}, {0, kLn3}), vec({1}, i32)},
          [](In x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1f}); },
          {{0.9 * high + 0.1 * (low + high) / 2}, {{0.25 - 0.05, 0.75 - 0.95}}});
@@ -81,7 +81,7 @@ TEST(LossSemantics, NllTakesLogarithms) {
 TEST(LossSemantics, BinaryCrossEntropy) {  // gradient sigmoid(x) - y
   expect({vec({0, 1000, -1000, 1000}), vec({1, 1, 1, 0})},
          [](In x) { return bce_with_logits(x[0], x[1], Reduction::none); },
-         {{kLn2, 0, 1000, 1000}, {{-0.5, 0, -1, 1}, {0, -1000, 1000, -1000}}});
+         {{std::numbers::ln2, 0, 1000, 1000}, {{-0.5, 0, -1, 1}, {0, -1000, 1000, -1000}}});
 }
 
 TEST(LossSemantics, Huber) {

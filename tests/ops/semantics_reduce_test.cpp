@@ -11,8 +11,6 @@
 namespace tensorgrad::checks {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
-
 TEST(ReduceSemantics, TiesOfMaxAndMinShareEvenly) {
   expect({vec({3, 1, 3})}, [](In x) { return max(x[0]); }, {{3}, {{0.5, 0, 0.5}}});
   expect({vec({1, 4, 1, 1})}, [](In x) { return min(x[0]); },
@@ -51,10 +49,11 @@ TEST(ReduceSemantics, OfNothing) {
   const Arg x = real({2, 0});
   expect({x}, [](In t) { return sum(t[0], 1); }, {{0, 0}});
   expect({x}, [](In t) { return prod(t[0], 1); }, {{1, 1}});
-  expect({x}, [](In t) { return mean(t[0], 1); }, {{kNan, kNan}});
   expect({x}, [](In t) { return sum(t[0], 0); }, {{}});
   expect({x}, [](In t) { return max(t[0], 0); }, {{}});
   expect({x}, [](In t) { return matmul(t[0], swap_axes(t[0], 0, 1)); }, {{0, 0, 0, 0}});
+  const auto mean_of_nothing = error_of({x}, [](In t) { return mean(t[0], 1); });
+  EXPECT_NE(mean_of_nothing.find("empty"), std::string::npos) << mean_of_nothing;
   const auto max_of_nothing = error_of({x}, [](In t) { return max(t[0], 1); });
   EXPECT_NE(max_of_nothing.find("empty"), std::string::npos) << max_of_nothing;
   const auto first_of_nothing = error_of({x}, [](In t) { return argmax(t[0], 1); });
@@ -75,12 +74,14 @@ TEST(ReduceSemantics, RunningSum) {
 }
 
 TEST(ReduceSemantics, LogSumExpAndSoftmaxOfInfinities) {
-  expect({vec({1000, 1000})}, [](In x) { return logsumexp(x[0]); }, {{1000 + kLn2}, {{0.5, 0.5}}});
+  expect({vec({1000, 1000})}, [](In x) { return logsumexp(x[0]); },
+         {{1000 + std::numbers::ln2}, {{0.5, 0.5}}});
   expect({vec({-kInf, -kInf})}, [](In x) { return logsumexp(x[0]); }, {{-kInf}});
   expect({vec({kInf, 1})}, [](In x) { return logsumexp(x[0]); }, {{kInf}});
   expect({vec({-kInf, 2, 2})}, [](In x) { return softmax(x[0]); },
          {{0, 0.5, 0.5}, {{0, 0.25, -0.25}}, {0, 1, 0}});
-  expect({vec({-kInf, 0, 0})}, [](In x) { return log_softmax(x[0]); }, {{-kInf, -kLn2, -kLn2}});
+  expect({vec({-kInf, 0, 0})}, [](In x) { return log_softmax(x[0]); },
+         {{-kInf, -std::numbers::ln2, -std::numbers::ln2}});
   expect({vec({-kInf, -kInf})}, [](In x) { return softmax(x[0]); }, {{kNan, kNan}});
   expect({vec({1000, -1000, 1000})}, [](In x) { return softmax(x[0]); }, {{0.5, 0, 0.5}});
 }
@@ -99,6 +100,15 @@ TEST(ShapeSemantics, PadModes) {
          {{9, 9, 1, 2, 3, 9}, {{1, 1, 1}}});
 }
 
+// torch.std: the gradient of a deviation of 0 is 0, not NaN.
+TEST(ReduceSemantics, DeviationOfEqualNumbersHasNoGradient) {
+  expect({given({2, 3}, {3, 3, 3, 1, 2, 3})}, [](In x) { return stddev(x[0], 1); },
+         {{0, 1}, {{0, 0, 0, -0.5, 0, 0.5}}});
+  expect({given({2, 3}, {0, 0, 0, 1, 2, 3})}, [](In x) { return stddev(x[0], 1, false, 0); },
+         {{0, 0.816496580927726}, {{0, 0, 0, -0.408248290463863, 0, 0.408248290463863}}});
+  expect({vec({kNan, 1})}, [](In x) { return stddev(x[0]); }, {{kNan}});
+}
+
 TEST(ShapeSemantics, Windows) {
   expect({vec({1, 2, 3, 4, 5})}, [](In x) { return windows(x[0], 0, 2, 1, 2); },
          {{1, 3, 2, 4, 3, 5}, {{1, 1, 2, 1, 1}}});
@@ -109,9 +119,48 @@ TEST(ShapeSemantics, Windows) {
 TEST(ShapeSemantics, Builders) {
   expect({}, [](In) { return arange(1, 8, 3); }, {{1, 4, 7}});
   expect({}, [](In) { return arange(5, 0, -2); }, {{5, 3, 1}});
+  expect({}, [](In) { return arange(3, f32) * 0.5f; }, {{0, 0.5, 1}});
+  expect({}, [](In) { return arange(2, 7, 2, f32) * 0.5f; }, {{1, 2, 3}});
   expect({}, [](In) { return linspace(0, 1, 5); }, {{0, 0.25, 0.5, 0.75, 1}});
   expect({}, [](In) { return tril(ones({2, 3}), 1); }, {{1, 1, 0, 1, 1, 1}});
   expect({}, [](In) { return eye(2); }, {{1, 0, 0, 1}});
+}
+
+// The steps in between may be larger than an i32; the values are not.
+TEST(ShapeSemantics, ArangeAtTheEndsOfI32) {
+  expect({}, [](In) { return arange(2147483646, std::int64_t{1} << 40, std::int64_t{1} << 40); },
+         {{2147483646}});
+  expect({}, [](In) { return arange(2147483645, 2147483648); },
+         {{2147483645, 2147483646, kIntMax}});
+  expect({}, [](In) { return arange(-2147483648, 2147483647, 1000000000); },
+         {{kIntMin, -1147483648, -147483648, 852516352, 1852516352}});
+  expect({}, [](In) { return arange(2147483647, -2147483649, -2147483647); },
+         {{kIntMax, 0, -2147483647}});
+  const std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+  expect({}, [=](In) { return arange(5, -1, lowest); }, {{5}});
+}
+
+TEST(ShapeSemantics, WhereCausalKeepsWhatAQueryMaySee) {
+  expect({given({2, 2}, {1, 2, 3, 4})}, [](In x) { return where_causal(x[0], -7); },
+         {{1, -7, 3, 4}, {{10, 0, 30, 40}}, {10, 20, 30, 40}});
+  // More keys than queries: counted from the end, as in attention.
+  expect({given({2, 3}, {1, 2, 3, 4, 5, 6})}, [](In x) { return where_causal(x[0], -kInf); },
+         {{1, 2, -kInf, 4, 5, 6}, {{1, 1, 0, 1, 1, 1}}});
+  expect({given({2, 2}, {1, 2, 3, 4}, i32)}, [](In x) { return where_causal(x[0], 9); },
+         {{1, 9, 3, 4}});
+}
+
+TEST(ShapeSemantics, HeadsWithoutABatch) {
+  expect({given({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8})}, [](In x) { return split_heads(x[0], 2); },
+         {{1, 2, 5, 6, 3, 4, 7, 8}});
+  expect({given({2, 2, 2}, {1, 2, 5, 6, 3, 4, 7, 8})}, [](In x) { return merge_heads(x[0]); },
+         {{1, 2, 3, 4, 5, 6, 7, 8}});
+}
+
+TEST(IndexingSemantics, OneHotOfOtherTypes) {
+  expect({vec({2, 0}, i32)}, [](In x) { return one_hot(x[0], 3, i32) * 2; }, {{0, 0, 2, 2, 0, 0}});
+  expect({vec({2, 0}, i32)}, [](In x) { return logical_not(one_hot(x[0], 3, boolean)); },
+         {{1, 1, 0, 0, 1, 1}});
 }
 
 TEST(IndexingSemantics, RepeatedIdsAddUp) {

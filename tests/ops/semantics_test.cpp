@@ -11,8 +11,6 @@
 namespace tensorgrad::checks {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
-
 TEST(Semantics, MaximumAndMinimumSplitATie) {
   const std::vector<Arg> two{vec({1, 2, 3}), vec({1, 3, 2})};
   expect(two, [](In x) { return maximum(x[0], x[1]); }, {{1, 3, 3}, {{0.5, 0, 1}, {0.5, 1, 0}}});
@@ -57,11 +55,14 @@ TEST(Semantics, ClampWithCrossedBoundsIsTheUpperOne) {
 }
 
 TEST(Semantics, SoftplusFarOutAndAtZero) {
-  // e^-87 is about the smallest normal number; below, the CPU has zero (tests/runtime/subnormals_test.cpp).
+  // e^-87 is about the smallest normal number; below, the CPU has zero
+  // (tests/runtime/subnormals_test.cpp).
   expect({vec({0, 100, -87, 1e4, -1e4})}, [](In x) { return softplus(x[0]); },
-         {{kLn2, 100, 1.6458114310822737e-38, 1e4, 0}, {{0.5, 1, 1.6458114310822737e-38, 1, 0}}});
-  expect({vec({0, 20, -20})}, [](In x) { return softplus(x[0]); },
-         {{kLn2, 20.000000002061153, 2.0611536181902037e-09}, {{0.5, 1, 2.0611536e-09}}});
+         {{std::numbers::ln2, 100, 1.6458114310822737e-38, 1e4, 0},
+          {{0.5, 1, 1.6458114310822737e-38, 1, 0}}});
+  expect(
+      {vec({0, 20, -20})}, [](In x) { return softplus(x[0]); },
+      {{std::numbers::ln2, 20.000000002061153, 2.0611536181902037e-09}, {{0.5, 1, 2.0611536e-09}}});
   expect({vec({kNan, kInf, -kInf})}, [](In x) { return softplus(x[0]); }, {{kNan, kInf, 0}});
 }
 
@@ -83,6 +84,25 @@ TEST(Semantics, GeluExactAndByTanh) {  // Phi(1) = 0.841344746...
           {{0.5, 1.0829640838457826, -0.08296408384578256, 1, 0}},
           {1},
           3e-6});
+}
+
+// 1 + erf and 1 + tanh have no digits left there. Expected: x erfc(-x / sqrt(2)) / 2 and x / (1 +
+// exp(-z)) in double.
+TEST(Semantics, GeluKeepsItsDigitsFarBelowZero) {
+  expect({vec({-3, -5, -6.5, -9, -12})}, [](In x) { return gelu(x[0]); },
+         {{-0.004049694094890287, -1.4332578593959731e-06, -2.6104003795084313e-10,
+           -1.015729565358458e-18, -2.1317785344932424e-32},
+          {{-0.011945647204183927, -7.146946001792295e-06, -1.6950517937572625e-09,
+            -9.13893737390664e-18, -2.5578956616748956e-31}},
+          {1},
+          6e-6});
+  expect({vec({-3, -5, -6.5, -8, -9.5})}, [](In x) { return gelu_tanh(x[0]); },
+         {{-0.003637392081773019, -2.291796196629504e-07, -6.278258772591381e-13,
+           -3.107782937501113e-21, -6.678928766783929e-33},
+          {{-0.011584166630969726, -1.5463619875325931e-06, -6.5834737677646126e-12,
+            -4.7147845041068444e-20, -1.3898732192332707e-31}},
+          {1},
+          2e-5});
 }
 
 TEST(Semantics, TanhAndErfSaturate) {
@@ -112,7 +132,7 @@ TEST(Semantics, RootsLogarithmsAndQuotientsAtTheEdge) {
 // da = b a^(b-1), 0 for b = 0; db = a^b log(a), 0 for a = 0 and b >= 0.
 TEST(Semantics, PowAtZeroAndOfNegatives) {
   expect({vec({0, 0, 0, 2, -2}), vec({0, 1, 2, 0, 3})}, [](In x) { return pow(x[0], x[1]); },
-         {{1, 0, 0, 1, -8}, {{0, 1, 0, 0, 12}, {0, 0, 0, kLn2, kNan}}});
+         {{1, 0, 0, 1, -8}, {{0, 1, 0, 0, 12}, {0, 0, 0, std::numbers::ln2, kNan}}});
   expect({vec({0, 0}), vec({0.5, -1})}, [](In x) { return pow(x[0], x[1]); },
          {{0, kInf}, {{kInf, -kInf}, {0, -kInf}}});
   expect({vec({0, -3, 3})}, [](In x) { return pow(x[0], 2); }, {{0, 9, 9}, {{0, -6, 6}}});

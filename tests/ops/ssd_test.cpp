@@ -15,9 +15,11 @@ struct Problem {
   std::vector<float> x, dt, A_log, b, c, D;
 };
 
-Problem draw_problem(std::int64_t B, std::int64_t L, std::int64_t H, std::int64_t P, std::int64_t G, std::int64_t N) {
+Problem draw_problem(std::int64_t B, std::int64_t L, std::int64_t H, std::int64_t P, std::int64_t G,
+                     std::int64_t N) {
   const auto floats = [](const char* name, std::int64_t count, double low, double high) {
-    const std::vector<double> drawn = checks::draw(checks::real({count}, low, high), checks::seed_of(name));
+    const std::vector<double> drawn =
+        checks::draw(checks::real({count}, low, high), checks::seed_of(name));
     return std::vector<float>(drawn.begin(), drawn.end());
   };
   return {B,
@@ -42,7 +44,8 @@ std::vector<double> recurrence(const Problem& p) {
     for (std::int64_t head = 0; head < p.H; ++head) {
       std::vector<double> h(at(p.N * p.P), 0.0);
       for (std::int64_t l = 0; l < p.L; ++l) {
-        const std::int64_t place = (b * p.L + l) * p.H + head, group = (b * p.L + l) * p.G + head * p.G / p.H;
+        const std::int64_t place = (b * p.L + l) * p.H + head,
+                           group = (b * p.L + l) * p.G + head * p.G / p.H;
         const double dl = std::log1p(std::exp(static_cast<double>(p.dt[at(place)])));
         const double a = std::exp(-std::exp(static_cast<double>(p.A_log[at(head)])) * dl);
         for (std::int64_t i = 0; i < p.P; ++i) {
@@ -63,16 +66,22 @@ std::vector<double> recurrence(const Problem& p) {
 std::vector<float> chunked(const Problem& p, std::int64_t chunk) {
   struct None {};
   const Shape b{p.B, p.L, p.G, p.N};
-  auto program = compile_forward(
-      None{},
-      {.inputs =
-           {{"x", {p.B, p.L, p.H, p.P}}, {"dt", {p.B, p.L, p.H}}, {"A_log", {p.H}}, {"B", b}, {"C", b}, {"D", {p.H}}},
-       .device = "cpu"},
-      [=](const None&, const Inputs& in) {
-        return ssd(in["x"], in["dt"], in["A_log"], in["B"], in["C"], in["D"], {.chunk = chunk});
-      });
+  auto program = compile_forward(None{},
+                                 {.inputs = {{"x", {p.B, p.L, p.H, p.P}},
+                                             {"dt", {p.B, p.L, p.H}},
+                                             {"A_log", {p.H}},
+                                             {"B", b},
+                                             {"C", b},
+                                             {"D", {p.H}}},
+                                  .device = "cpu"},
+                                 [=](const None&, const Inputs& in) {
+                                   return ssd(in["x"], in["dt"], in["A_log"], in["B"], in["C"],
+                                              in["D"], {.chunk = chunk});
+                                 });
   const Array y =
-      program.run({{"x", p.x}, {"dt", p.dt}, {"A_log", p.A_log}, {"B", p.b}, {"C", p.c}, {"D", p.D}}).output();
+      program
+          .run({{"x", p.x}, {"dt", p.dt}, {"A_log", p.A_log}, {"B", p.b}, {"C", p.c}, {"D", p.D}})
+          .output();
   return {y.floats().begin(), y.floats().end()};
 }
 
@@ -90,7 +99,8 @@ double distance(const std::vector<float>& got, const std::vector<double>& want) 
 TEST(Ssd, IsTheRecurrenceForEveryChunk) {
   const Problem p = draw_problem(2, 150, 4, 5, 2, 6);
   const std::vector<double> want = recurrence(p);
-  for (const std::int64_t chunk : {std::int64_t{1}, std::int64_t{7}, std::int64_t{64}, p.L, 10 * p.L})
+  for (const std::int64_t chunk :
+       {std::int64_t{1}, std::int64_t{7}, std::int64_t{64}, p.L, 10 * p.L})
     EXPECT_LT(distance(chunked(p, chunk), want), 1e-5) << "chunks of " << chunk;
 }
 
@@ -101,8 +111,8 @@ TEST(Ssd, EveryHeadUsesItsGroup) {
   }
 }
 
-// Above the diagonal the exponents are positive: without the mask, exp would be infinite and its product with 0 no
-// number.
+// Above the diagonal the exponents are positive: without the mask, exp would be infinite and its
+// product with 0 no number.
 TEST(Ssd, StrongDecayStaysFinite) {
   Problem p = draw_problem(1, 64, 2, 3, 1, 4);
   std::fill(p.dt.begin(), p.dt.end(), 30.0f);
@@ -119,13 +129,15 @@ TEST(Ssd, LaterPositionsChangeNoBitOfEarlierOnes) {
       Problem q = p;
       const auto touch = [&](std::vector<float>& values) {  // all of the changed position's
         const auto width = static_cast<std::ptrdiff_t>(values.size()) / q.L;
-        for (auto it = values.begin() + changed * width; it != values.begin() + (changed + 1) * width; ++it)
+        for (auto it = values.begin() + changed * width;
+             it != values.begin() + (changed + 1) * width; ++it)
           *it += 1.5f;
       };
       touch(q.x), touch(q.dt), touch(q.b), touch(q.c);
       const std::vector<float> after = chunked(q, chunk);
       const auto first = static_cast<std::size_t>(changed * q.H * q.P);
-      EXPECT_TRUE(std::equal(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(first), after.begin()))
+      EXPECT_TRUE(std::equal(before.begin(), before.begin() + static_cast<std::ptrdiff_t>(first),
+                             after.begin()))
           << "chunks of " << chunk << ", position " << changed;
       EXPECT_NE(before[first], after[first]);
     }

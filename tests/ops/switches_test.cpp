@@ -1,5 +1,5 @@
-// Every row's value and gradients through all passes, and with each pass and each part of the scheduler
-// left out alone.
+// Every row's value and gradients through all passes, and with each pass and each part of the
+// scheduler left out alone.
 #include "checks/eval_graph.h"
 #include "passes/pipeline.h"
 #include "schedule/fuse.h"
@@ -15,7 +15,8 @@ TEST_P(Switches, RightWithEachPassLeftOut) {
   const SampleGraph made = build(sample(), Cotangent::ones);
   const auto want = eval::interpret_results(made.gradient, made.leaves);
   const auto check = [&](const std::vector<std::string>& without) {
-    const auto got = eval::evaluate(made.gradient, made.leaves, {.threads = 2, .simplify = true, .without = without});
+    const auto got = eval::evaluate(made.gradient, made.leaves,
+                                    {.threads = 2, .simplify = true, .without = without});
     const std::string_view name = without.empty() ? "nothing" : std::string_view(without[0]);
     EXPECT_EQ(got.damage, "") << "without " << name;
     for (std::size_t i = 0; i < want.size(); ++i)

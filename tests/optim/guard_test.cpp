@@ -44,9 +44,11 @@ Step interpret_step(const TrainingHandle& train, const std::vector<double>& x, d
   return step;
 }
 
-Training<Model> train(NonFinite policy) {
-  return compile(Model{}, {.inputs = {{"x", {2}}}, .non_finite = policy, .threads = 1},
-                 [](const Model& m, const Inputs& in) { return sum(log(m.w * in["x"])); });
+Training<Model> train(NonFinite policy, int accumulate = 1) {
+  return compile(
+      Model{},
+      {.inputs = {{"x", {2}}}, .accumulate = accumulate, .non_finite = policy, .threads = 1},
+      [](const Model& m, const Inputs& in) { return sum(log(m.w * in["x"])); });
 }
 
 TEST(Guard, StepsBehindAFailedOneChangeNothing) {
@@ -63,6 +65,24 @@ TEST(Guard, StepsBehindAFailedOneChangeNothing) {
   EXPECT_EQ(bad.after.at("guard:failed"), std::vector<double>{1});
   bad.after.erase("guard:failed"), bad.before.erase("guard:failed");
   EXPECT_EQ(bad.after, bad.before);
+}
+
+// The last step of a round. Under `skip` the device itself drops the sums of a round that ends
+// badly.
+TEST(Guard, ABadStepLeavesTheSumsUnlessItIsSkipped) {
+  const auto sums_after = [](NonFinite policy, const std::vector<double>& x, double failed) {
+    const Step step = interpret_step(train(policy, 2), x, failed);
+    const std::vector<double> before = step.before.at("accumulated:*");
+    const std::vector<double> after = step.after.at("accumulated:*");
+    EXPECT_EQ(before, std::vector<double>(before.size(), 0.25));
+    return after == before ? "kept" : after == std::vector<double>(after.size(), 0) ? "zero" : "?";
+  };
+  const std::vector<double> good{1, 1}, bad{1, -1};
+  EXPECT_STREQ(sums_after(NonFinite::fail, good, 0), "zero");
+  EXPECT_STREQ(sums_after(NonFinite::fail, bad, 0), "kept");
+  EXPECT_STREQ(sums_after(NonFinite::fail, good, 1), "kept");  // behind a bad one
+  EXPECT_STREQ(sums_after(NonFinite::skip, good, 0), "zero");
+  EXPECT_STREQ(sums_after(NonFinite::skip, bad, 0), "zero");
 }
 
 TEST(Guard, SkipForgets) {

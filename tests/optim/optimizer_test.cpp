@@ -112,6 +112,8 @@ double backward(Slots& s, const Floats& x, const Floats& y) {
   return loss;
 }
 
+void update(Slots&, const NoOptimizer&, double, int) {}
+
 struct Case {
   const char* name;
   Optimizer optimizer;
@@ -119,9 +121,14 @@ struct Case {
   std::optional<NameFilter> decay = {};
 };
 
-Schedule rate_of(const Optimizer& optimizer) {
-  return std::visit([](const auto& own) { return own.lr; }, optimizer);
-}
+struct RateOf {
+  Schedule operator()(const NoOptimizer&) const { return 0; }
+  template <class O>
+  Schedule operator()(const O& own) const {
+    return own.lr;
+  }
+};
+Schedule rate_of(const Optimizer& optimizer) { return std::visit(RateOf{}, optimizer); }
 
 constexpr int kSteps = 25;
 

@@ -39,9 +39,10 @@ ir::Graph traced(const Form& form, const Sizes& sizes) {
   ops::Builder builder;
   ops::BuildScope scope(builder);
   const auto leaf = [&](const char* name, std::int64_t rows, std::int64_t columns) {
-    return builder.leaf("input", name, {DType::f32, sizes.with(rows, columns)});
+    return builder.leaf(ir::Core::input, name, {DType::f32, sizes.with(rows, columns)});
   };
-  const Tensor q = leaf("q", sizes.T, sizes.D), k = leaf("k", sizes.S, sizes.D), v = leaf("v", sizes.S, sizes.V);
+  const Tensor q = leaf("q", sizes.T, sizes.D), k = leaf("k", sizes.S, sizes.D),
+               v = leaf("v", sizes.S, sizes.V);
   const Tensor more = leaf("more", sizes.T, sizes.S);
   const Tensor out = form({q, k, v, more});
   builder.graph.results.push_back({ir::Result::Kind::output, "out", TensorAccess::node(out)});
@@ -59,16 +60,18 @@ std::vector<double> numbers(const ir::Graph& graph) {
   reference::Leaves leaves;
   int next = 0;
   for (const ir::Node& node : graph.nodes) {
-    if (node.op->core != ir::Core::leaf) continue;
+    if (!ir::is_leaf(node)) continue;
     reference::Value value{node.type, {}};
-    for (std::int64_t i = 0; i < node.type.shape.count(); ++i) value.data.push_back(std::sin(1.7 * ++next));
+    for (std::int64_t i = 0; i < node.type.shape.count(); ++i)
+      value.data.push_back(std::sin(1.7 * ++next));
     leaves["input:" + node.as<ir::LeafAttrs>().name] = value;
   }
   return reference::interpret(graph, leaves)[static_cast<std::size_t>(graph.results[0].node)].data;
 }
 
 // The form becomes attention with these options, and gives the same numbers.
-void expect_recognised(const char* what, const Form& form, bool causal, float scale, const Sizes& sizes = {}) {
+void expect_recognised(const char* what, const Form& form, bool causal, float scale,
+                       const Sizes& sizes = {}) {
   SCOPED_TRACE(what);
   const ir::Graph before = traced(form, sizes), after = passes::recognise_attention(before);
   ir::verify(after);
@@ -141,21 +144,30 @@ TEST(RecogniseAttention, TextInTextOut) {
 
 // What nobody needs may read what only the written-out form needed.
 TEST(RecogniseAttention, DeadReadersOfLeftovers) {
-  expect_recognised("of the turned keys", [](const Leaves& in) {
-    const Tensor kt = turned(in.k);
-    exp(kt);
-    return matmul(softmax(matmul(in.q, kt)), in.v);
-  }, false, 1);
-  expect_recognised("of the mask", [](const Leaves& in) {
-    const Tensor scores = product(in), mask = causal(scores);
-    cast(mask, f32);
-    return matmul(softmax(where(mask, scores, -std::numeric_limits<float>::infinity())), in.v);
-  }, true, 1);
-  expect_recognised("of the scaled queries", [](const Leaves& in) {
-    const Tensor q = in.q * 0.5f;
-    sum(q);
-    return matmul(softmax(matmul(q, turned(in.k))), in.v);
-  }, false, 0.5f);
+  expect_recognised(
+      "of the turned keys",
+      [](const Leaves& in) {
+        const Tensor kt = turned(in.k);
+        exp(kt);
+        return matmul(softmax(matmul(in.q, kt)), in.v);
+      },
+      false, 1);
+  expect_recognised(
+      "of the mask",
+      [](const Leaves& in) {
+        const Tensor scores = product(in), mask = causal(scores);
+        cast(mask, f32);
+        return matmul(softmax(where(mask, scores, -std::numeric_limits<float>::infinity())), in.v);
+      },
+      true, 1);
+  expect_recognised(
+      "of the scaled queries",
+      [](const Leaves& in) {
+        const Tensor q = in.q * 0.5f;
+        sum(q);
+        return matmul(softmax(matmul(q, turned(in.k))), in.v);
+      },
+      false, 0.5f);
 }
 
 TEST(RecogniseAttention, ScalesOnEitherSideOfTheProduct) {
@@ -167,14 +179,20 @@ TEST(RecogniseAttention, ScalesOnEitherSideOfTheProduct) {
       [](const Leaves& in) { return matmul(softmax(matmul(in.q * 0.5f, turned(in.k)), -1), in.v); },
       [](const Leaves& in) { return matmul(softmax(matmul(in.q, turned(in.k / 2.0f)), -1), in.v); },
       [](const Leaves& in) { return matmul(softmax(matmul(in.q, turned(in.k) * 0.5f), -1), in.v); },
-      [](const Leaves& in) { return matmul(softmax(matmul(in.q * 0.25f, turned(4.0f * in.k)) / 2.0f, -1), in.v); },
+      [](const Leaves& in) {
+        return matmul(softmax(matmul(in.q * 0.25f, turned(4.0f * in.k)) / 2.0f, -1), in.v);
+      },
   };
   for (const Form& form : forms) expect_recognised("scaled", form, false, 0.5f);
-  expect_recognised("not scaled", [](const Leaves& in) { return matmul(softmax(product(in), -1), in.v); }, false, 1);
+  expect_recognised(
+      "not scaled", [](const Leaves& in) { return matmul(softmax(product(in), -1), in.v); }, false,
+      1);
 }
 
 TEST(RecogniseAttention, AnyNumberOfBatchAxesUpToTwo) {
-  const Form form = [](const Leaves& in) { return matmul(softmax_causal(product(in) * 0.5f), in.v); };
+  const Form form = [](const Leaves& in) {
+    return matmul(softmax_causal(product(in) * 0.5f), in.v);
+  };
   for (const Shape& batch : {Shape{}, Shape{3}, Shape{2, 3}, Shape{1, 1}})
     expect_recognised(batch.text().c_str(), form, true, 0.5f, {.batch = batch});
   expect_left_alone("three", form, {.batch = {2, 1, 3}});
@@ -185,7 +203,8 @@ TEST(RecogniseAttention, KeysThatAreStoredTurned) {
       [](const Leaves& in) {
         const Tensor stored = reshape(in.k, {2, 3, 8, 4});  // [B, H, D, S]
         return matmul(softmax(matmul(in.q, stored), -1), in.v);
-      }, {});
+      },
+      {});
   const ir::Graph after = passes::recognise_attention(graph);
   EXPECT_NE(ir::print(after).find("attention("), std::string::npos);
   const auto want = numbers(graph), got = numbers(after);
@@ -197,23 +216,33 @@ TEST(RecogniseAttention, CausalMasks) {
     return [=](const Leaves& in) { return matmul(softmax(mask(product(in) * 0.5f), -1), in.v); };
   };
   const std::pair<const char*, Form> forms[] = {
-      {"softmax_causal", [](const Leaves& in) { return matmul(softmax_causal(product(in) * 0.5f), in.v); }},
+      {"softmax_causal",
+       [](const Leaves& in) { return matmul(softmax_causal(product(in) * 0.5f), in.v); }},
       {"-inf", masked([](const Tensor& s) { return where(causal(s), s, -kInfinity); })},
       {"a large number", masked([](const Tensor& s) { return where(causal(s), s, -1e9f); })},
-      {"what is hidden", masked([](const Tensor& s) { return where(columns(4) > rows(4), -kInfinity, s); })},
-      {"the other order", masked([](const Tensor& s) { return where(rows(4) >= columns(4), s, -1e30f); })},
-      {"tril", masked([](const Tensor& s) { return where(tril(ones({4, 4})) > 0.0f, s, -kInfinity); })},
-      {"with axes",
-       masked([](const Tensor& s) { return where(reshape(causal(s), {1, 1, 4, 4}), s, -kInfinity); })},
+      {"what is hidden",
+       masked([](const Tensor& s) { return where(columns(4) > rows(4), -kInfinity, s); })},
+      {"the other order",
+       masked([](const Tensor& s) { return where(rows(4) >= columns(4), s, -1e30f); })},
+      {"tril", masked([](const Tensor& s) {
+         return where(tril(ones({4, 4})) > 0.0f, s, -kInfinity);
+       })},
+      {"with axes", masked([](const Tensor& s) {
+         return where(reshape(causal(s), {1, 1, 4, 4}), s, -kInfinity);
+       })},
       {"of the batch's size", masked([](const Tensor& s) {
          return where(logical_not(broadcast_to(columns(4) > rows(4), {2, 3, 4, 4})), s, -kInfinity);
        })},
       {"added", masked([](const Tensor& s) { return s + where(causal(s), 0.0f, -kInfinity); })},
-      {"added on the left", masked([](const Tensor& s) { return where(causal(s), 0.0f, -1e9f) + s; })},
-      {"subtracted", masked([](const Tensor& s) { return s - cast(columns(4) > rows(4), f32) * 1e9f; })},
-      {"twice",
-       masked([](const Tensor& s) { return where(causal(s), s, -kInfinity) + where(causal(s), 0.0f, -1e9f); })},
-      {"before the scale", [](const Leaves& in) {
+      {"added on the left",
+       masked([](const Tensor& s) { return where(causal(s), 0.0f, -1e9f) + s; })},
+      {"subtracted",
+       masked([](const Tensor& s) { return s - cast(columns(4) > rows(4), f32) * 1e9f; })},
+      {"twice", masked([](const Tensor& s) {
+         return where(causal(s), s, -kInfinity) + where(causal(s), 0.0f, -1e9f);
+       })},
+      {"before the scale",
+       [](const Leaves& in) {
          return matmul(softmax(where(causal(4, 4), product(in), -kInfinity) / 2.0f, -1), in.v);
        }},
   };
@@ -236,28 +265,35 @@ TEST(RecogniseAttention, MoreKeysThanQueries) {
 }
 
 TEST(RecogniseAttention, AMaskThatHidesNothing) {
-  expect_recognised("where", [](const Leaves& in) {
-    return matmul(softmax(where(columns(4) >= 0, product(in), -kInfinity), -1), in.v);
-  }, false, 1);
-  expect_recognised("added", [](const Leaves& in) {
-    return matmul(softmax(product(in) + zeros({4}), -1), in.v);
-  }, false, 1);
+  expect_recognised(
+      "where",
+      [](const Leaves& in) {
+        return matmul(softmax(where(columns(4) >= 0, product(in), -kInfinity), -1), in.v);
+      },
+      false, 1);
+  expect_recognised(
+      "added", [](const Leaves& in) { return matmul(softmax(product(in) + zeros({4}), -1), in.v); },
+      false, 1);
 }
 
 TEST(RecogniseAttention, HeadsOfAGroupShareKeysAndValues) {
   // [2, 1, 4, D] seen as [2, 3, 4, D]
   const auto repeated = [](const Tensor& t) {
     const Tensor group = narrow(t, 1, 0, 1);
-    return reshape(broadcast_to(unsqueeze(group, 2), {2, 1, 3, 4, t.size(-1)}), {2, 3, 4, t.size(-1)});
+    return reshape(broadcast_to(unsqueeze(group, 2), {2, 1, 3, 4, t.size(-1)}),
+                   {2, 3, 4, t.size(-1)});
   };
   const ir::Graph before = traced(
       [&](const Leaves& in) {
         return matmul(softmax_causal(matmul(in.q, turned(repeated(in.k))) * 0.5f), repeated(in.v));
-      }, {});
+      },
+      {});
   const ir::Graph wanted = traced(
       [](const Leaves& in) {
-        return attention(in.q, narrow(in.k, 1, 0, 1), narrow(in.v, 1, 0, 1), {.causal = true, .scale = 0.5f});
-      }, {});
+        return attention(in.q, narrow(in.k, 1, 0, 1), narrow(in.v, 1, 0, 1),
+                         {.causal = true, .scale = 0.5f});
+      },
+      {});
   const ir::Graph after = passes::recognise_attention(before);
   EXPECT_EQ(text(after), text(wanted));
   const auto want = numbers(before), got = numbers(after);
@@ -287,19 +323,23 @@ TEST(RecogniseAttention, LeavesAloneWhatOthersRead) {
 }
 
 TEST(RecogniseAttention, LeavesAloneOtherFormulas) {
-  expect_left_alone("over the queries", [](const Leaves& in) { return matmul(softmax(product(in), -2), in.v); });
-  expect_left_alone("dropout", [](const Leaves& in) { return matmul(dropout(softmax(product(in), -1), 0.1f), in.v); });
-  expect_left_alone("no product", [](const Leaves& in) { return matmul(softmax(in.more * 0.5f, -1), in.v); });
-  expect_left_alone("a bias", [](const Leaves& in) { return matmul(softmax(product(in) + in.more, -1), in.v); });
+  expect_left_alone("over the queries",
+                    [](const Leaves& in) { return matmul(softmax(product(in), -2), in.v); });
+  expect_left_alone("dropout", [](const Leaves& in) {
+    return matmul(dropout(softmax(product(in), -1), 0.1f), in.v);
+  });
+  expect_left_alone("no product",
+                    [](const Leaves& in) { return matmul(softmax(in.more * 0.5f, -1), in.v); });
+  expect_left_alone(
+      "a bias", [](const Leaves& in) { return matmul(softmax(product(in) + in.more, -1), in.v); });
   expect_left_alone("a scale that is an input", [](const Leaves& in) {
     return matmul(softmax(product(in) * max(in.more), -1), in.v);
   });
   expect_left_alone("a negative scale", [](const Leaves& in) {
     return matmul(softmax(product(in) * -0.5f, -1), in.v);
   });
-  expect_left_alone("one over the scores", [](const Leaves& in) {
-    return matmul(softmax(0.5f / product(in), -1), in.v);
-  });
+  expect_left_alone("one over the scores",
+                    [](const Leaves& in) { return matmul(softmax(0.5f / product(in), -1), in.v); });
   expect_left_alone("a gradient that stops", [](const Leaves& in) {
     return matmul(softmax(stop_gradient(product(in)), -1), in.v);
   });
@@ -310,39 +350,47 @@ TEST(RecogniseAttention, LeavesAloneOtherMasks) {
     return [=](const Leaves& in) { return matmul(softmax(mask(product(in), in), -1), in.v); };
   };
   const std::pair<const char*, Form> forms[] = {
-      {"of an input", masked([](const Tensor& s, const Leaves& in) { return where(in.more > 0.0f, s, -kInfinity); })},
-      {"of an input and positions",
-       masked([](const Tensor& s, const Leaves& in) {
+      {"of an input", masked([](const Tensor& s, const Leaves& in) {
+         return where(in.more > 0.0f, s, -kInfinity);
+       })},
+      {"of an input and positions", masked([](const Tensor& s, const Leaves& in) {
          return where(logical_and(in.more > 0.0f, causal(s)), s, -kInfinity);
        })},
       {"a window", masked([](const Tensor& s, const Leaves&) {
          return where(logical_and(causal(s), columns(4) > rows(4) - 2), s, -kInfinity);
        })},
-      {"without the diagonal",
-       masked([](const Tensor& s, const Leaves&) { return where(columns(4) < rows(4), s, -1e9f); })},
-      {"the future alone", masked([](const Tensor& s, const Leaves&) { return where(causal(s), -kInfinity, s); })},
+      {"without the diagonal", masked([](const Tensor& s, const Leaves&) {
+         return where(columns(4) < rows(4), s, -1e9f);
+       })},
+      {"the future alone",
+       masked([](const Tensor& s, const Leaves&) { return where(causal(s), -kInfinity, s); })},
       {"one number short", masked([](const Tensor& s, const Leaves&) {
          return where(logical_and(causal(s), not_equal(columns(4) + rows(4), 6)), s, -kInfinity);
        })},
       {"another for each of the batch", masked([](const Tensor& s, const Leaves&) {
          return where(columns(4) <= rows(4) + reshape(arange(2), {2, 1, 1, 1}), s, -kInfinity);
        })},
-      {"a number that counts", masked([](const Tensor& s, const Leaves&) { return where(causal(s), s, -100.0f); })},
+      {"a number that counts",
+       masked([](const Tensor& s, const Leaves&) { return where(causal(s), s, -100.0f); })},
       {"too small after the scale",
        masked([](const Tensor& s, const Leaves&) { return where(causal(s), s, -1e9f) / 8.0f; })},
-      {"a slope", masked([](const Tensor& s, const Leaves&) { return s - cast(rows(4) - columns(4), f32); })},
-      {"zero times infinity",
-       masked([](const Tensor& s, const Leaves&) { return s + cast(columns(4) > rows(4), f32) * -kInfinity; })},
+      {"a slope",
+       masked([](const Tensor& s, const Leaves&) { return s - cast(rows(4) - columns(4), f32); })},
+      {"zero times infinity", masked([](const Tensor& s, const Leaves&) {
+         return s + cast(columns(4) > rows(4), f32) * -kInfinity;
+       })},
   };
   for (const auto& [what, form] : forms) expect_left_alone(what, form);
 }
 
 // The interpreter would need too long for a mask of this size.
 TEST(RecogniseAttention, LeavesAloneMasksThatAreTooLarge) {
-  expect_left_alone("large", [](const Leaves& in) { return matmul(softmax_causal(product(in)), in.v); },
+  expect_left_alone("large",
+                    [](const Leaves& in) { return matmul(softmax_causal(product(in)), in.v); },
                     {.batch = {}, .T = 5000, .S = 5000});
-  expect_recognised("causal=false", [](const Leaves& in) { return matmul(softmax(product(in), -1), in.v); }, false, 1,
-                    {.batch = {}, .T = 5, .S = 500});
+  expect_recognised("causal=false",
+                    [](const Leaves& in) { return matmul(softmax(product(in), -1), in.v); }, false,
+                    1, {.batch = {}, .T = 5, .S = 500});
 }
 
 }  // namespace

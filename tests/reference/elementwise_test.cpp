@@ -47,8 +47,8 @@ TEST(Elementwise, UnaryF32) {
       // exp(-700) is still a normal double, exp(1000) is not
       {"sigmoid",
        {2, -2, 0, -700, 1000, -1000, kInf, -kInf, kNan},
-       {0.88079707797788244406, 0.11920292202211755594, 0.5, 9.8596765437597708567e-305, 1, 0, 1,
-        0, kNan}},
+       {0.88079707797788244406, 0.11920292202211755594, 0.5, 9.8596765437597708567e-305, 1, 0, 1, 0,
+        kNan}},
   };
   for (const auto& [op, x, y] : rows) {
     const Shape shape{static_cast<std::int64_t>(x.size())};
@@ -83,7 +83,9 @@ TEST(Elementwise, I32WrapsAround) {
       {"sub", {kIntMin, 3}, {1, 5}, {kIntMax, -2}},
       // 65537^2 = 2^32 + 2^17 + 1; 46341^2 = 2147488281 = 2^32 - 2147479015, not exact in f32;
       // INT_MAX^2 = 2^62 - 2^32 + 1, not exact in a double
-      {"mul", {65537, 46341, kIntMax, kIntMin}, {65537, 46341, kIntMax, -1},
+      {"mul",
+       {65537, 46341, kIntMax, kIntMin},
+       {65537, 46341, kIntMax, -1},
        {131073, -2147479015, 1, kIntMin}},
       {"maximum", {kIntMin, 7}, {kIntMax, -7}, {kIntMax, 7}},
       {"minimum", {kIntMin, 7}, {kIntMax, -7}, {kIntMin, -7}},

@@ -102,8 +102,8 @@ TEST(Pool, KeepsASingleTaskOnTheCallersThread) {
     pool.run(1, [&](std::int64_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
 }
 
-// The caller is in its first task until the worker has done all others: its own share in order, then the rest
-// of the caller's from the end.
+// The caller is in its first task until the worker has done all others: its own share in order,
+// then the rest of the caller's from the end.
 TEST(Pool, EachThreadBeginsWithItsShare) {
   Pool pool(2);
   for (int round = 0; round < 100; ++round) {

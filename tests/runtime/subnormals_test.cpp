@@ -1,4 +1,5 @@
-// Results too small for a normal number are zero within kernels, on all threads, and as before outside.
+// Results too small for a normal number are zero within kernels, on all threads, and as before
+// outside.
 #include "runtime/cpu/subnormals.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +53,8 @@ TEST(Subnormals, AreZeroInAProgramOnAllThreads) {
     const auto result = squares.run({{"x", x}});
     const auto got = result.output().floats();
     for (std::size_t i = 0; i < x.size(); ++i)
-      ASSERT_EQ(got[i], i % 3 == 0 ? 1.1e-19f * 1.1e-19f : 0.0f) << i << ", " << threads << " threads";
+      ASSERT_EQ(got[i], i % 3 == 0 ? 1.1e-19f * 1.1e-19f : 0.0f)
+          << i << ", " << threads << " threads";
     EXPECT_GT(square(1e-20f), 0);
   }
 }

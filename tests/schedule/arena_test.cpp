@@ -45,7 +45,8 @@ TEST(Arena, InPieces) {
   const std::vector<Block> blocks{{64, 0, 1}, {128, 0, 1}, {64, 1, 2}, {64, 2, 3}, {128, 3, 3}};
   const Packing packing = pack(blocks, 128);
   expect_valid(blocks, packing);
-  for (std::size_t i = 0; i < blocks.size(); ++i) EXPECT_LE(packing.offsets[i] % 128 + blocks[i].elements, 128) << i;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    EXPECT_LE(packing.offsets[i] % 128 + blocks[i].elements, 128) << i;
   EXPECT_EQ(packing.elements, 256);
 }
 
@@ -68,9 +69,11 @@ TEST(Arena, RandomLivesNeverOverlapAndStayNearTheBound) {
     const int steps = 2 + static_cast<int>(random() % 30);
     for (int i = 0; i < 40; ++i) {
       const int born = static_cast<int>(random() % static_cast<unsigned>(steps));
-      blocks.push_back({1 + static_cast<std::int64_t>(random() % 1000), born, born + static_cast<int>(random() % 8)});
+      blocks.push_back({1 + static_cast<std::int64_t>(random() % 1000), born,
+                        born + static_cast<int>(random() % 8)});
     }
-    std::stable_sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.born < b.born; });
+    std::stable_sort(blocks.begin(), blocks.end(),
+                     [](const Block& a, const Block& b) { return a.born < b.born; });
     const Packing packing = pack(blocks);
     expect_valid(blocks, packing);
     EXPECT_GE(packing.elements, most_alive(blocks).elements);

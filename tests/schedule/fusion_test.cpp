@@ -1,5 +1,5 @@
-// Training steps of tiny models whose shapes invite the fuser to mistakes: what a step leaves in the
-// parameters is known by hand.
+// Training steps of tiny models whose shapes invite the fuser to mistakes: what a step leaves in
+// the parameters is known by hand.
 #include <gtest/gtest.h>
 
 #include "tensorgrad/tensorgrad.h"
@@ -14,8 +14,9 @@ struct Vector {
 // One step of gradient descent on sum((w - 3)^2) from w = 1: 1 - 0.1 * 2 * (1 - 3) = 1.4.
 void expect_one_step(const Shape& shape) {
   SCOPED_TRACE(shape.text());
-  auto train = compile(Vector{Param(shape, init::ones())}, {.inputs = {}, .optimizer = Sgd{.lr = 0.1}},
-                       [](const Vector& m, const Inputs&) { return sum(square(m.w - 3.0f)); });
+  auto train =
+      compile(Vector{Param(shape, init::ones())}, {.inputs = {}, .optimizer = Sgd{.lr = 0.1}},
+              [](const Vector& m, const Inputs&) { return sum(square(m.w - 3.0f)); });
   for (const float want : {1.4f, 1.72f, 1.976f}) {
     train.step().wait();
     const NamedArrays now = train.download();
@@ -26,14 +27,16 @@ void expect_one_step(const Shape& shape) {
 // The flat gradient is read only after all of it was written, also where loss, gradient and
 // parameters have one shape.
 TEST(Fusion, TheUpdateSeesThisStepsGradient) {
-  for (const Shape& shape : {Shape{}, Shape{1}, Shape{63}, Shape{64}, Shape{8, 8}, Shape{32, 32}, Shape{4096}, Shape{4160}})
+  for (const Shape& shape : {Shape{}, Shape{1}, Shape{63}, Shape{64}, Shape{8, 8}, Shape{32, 32},
+                             Shape{4096}, Shape{4160}})
     expect_one_step(shape);
 }
 
 TEST(Fusion, TheUpdateSeesThisStepsGradientOfAScalarOverABatch) {
   for (const std::int64_t batch : {1, 64, 128}) {
-    auto train = compile(Vector{Param({}, init::ones())}, {.inputs = {{"x", {batch}}}, .optimizer = Sgd{.lr = 0.5}},
-                         [](const Vector& m, const Inputs& in) { return mean(square(m.w * in["x"] - 3.0f)); });
+    auto train = compile(
+        Vector{Param({}, init::ones())}, {.inputs = {{"x", {batch}}}, .optimizer = Sgd{.lr = 0.5}},
+        [](const Vector& m, const Inputs& in) { return mean(square(m.w * in["x"] - 3.0f)); });
     train.step({{"x", std::vector<float>(static_cast<std::size_t>(batch), 1.0f)}}).wait();
     EXPECT_NEAR(train.download().at("w").item(), 3.0, 1e-6) << batch;  // 1 - 0.5 * 2 * (1 - 3)
   }
@@ -41,18 +44,20 @@ TEST(Fusion, TheUpdateSeesThisStepsGradientOfAScalarOverABatch) {
 
 // Work on positions alone is done again wherever it is read, each time through the reader's views.
 TEST(Fusion, PositionsAreSeenThroughTheViewsOfEachUse) {
-  auto run = compile_forward(Vector{Param({}, init::zeros())}, {.inputs = {{"x", {4, 4}}}},
-                             [](const Vector&, const Inputs& in) {
-                               const Tensor position = cast(arange(4), f32) * 2.0f;
-                               const Tensor shifted = arange(4) + 1;
-                               const Tensor distance = unsqueeze(position, 1) - unsqueeze(position, 0);
-                               const Tensor below = unsqueeze(shifted, 0) <= unsqueeze(shifted, 1);
-                               return Outputs{{"distance", in["x"] + distance}, {"below", cast(below, f32) + in["x"]}};
-                             });
+  auto run = compile_forward(
+      Vector{Param({}, init::zeros())}, {.inputs = {{"x", {4, 4}}}},
+      [](const Vector&, const Inputs& in) {
+        const Tensor position = cast(arange(4), f32) * 2.0f;
+        const Tensor shifted = arange(4) + 1;
+        const Tensor distance = unsqueeze(position, 1) - unsqueeze(position, 0);
+        const Tensor below = unsqueeze(shifted, 0) <= unsqueeze(shifted, 1);
+        return Outputs{{"distance", in["x"] + distance}, {"below", cast(below, f32) + in["x"]}};
+      });
   const auto out = run.run({{"x", std::vector<float>(16, 0.0f)}});
   for (std::size_t i = 0; i < 4; ++i)
     for (std::size_t j = 0; j < 4; ++j) {
-      EXPECT_EQ(out["distance"].floats()[4 * i + j], 2.0f * (static_cast<float>(i) - static_cast<float>(j)));
+      EXPECT_EQ(out["distance"].floats()[4 * i + j],
+                2.0f * (static_cast<float>(i) - static_cast<float>(j)));
       EXPECT_EQ(out["below"].floats()[4 * i + j], j <= i ? 1.0f : 0.0f);
     }
 }
@@ -63,11 +68,12 @@ struct Table {
 
 // A bad id is found before anything is written, also when only an extra output reads it.
 TEST(Fusion, BadIdsAreFoundBeforeTheUpdate) {
-  auto train = compile(Table{}, {.inputs = {{"x", {5, 3}}, {"ids", {2}, i32}}, .non_finite = NonFinite::ignore},
-                       [](const Table& m, const Inputs& in) {
-                         const Tensor rows = embedding(in["x"], in["ids"]);
-                         return Outputs{{"loss", sum(square(m.w))}, {"rows", rows}, {"again", rows}};
-                       });
+  auto train = compile(
+      Table{}, {.inputs = {{"x", {5, 3}}, {"ids", {2}, i32}}, .non_finite = NonFinite::ignore},
+      [](const Table& m, const Inputs& in) {
+        const Tensor rows = embedding(in["x"], in["ids"]);
+        return Outputs{{"loss", sum(square(m.w))}, {"rows", rows}, {"again", rows}};
+      });
   const std::vector<float> x(15, 1.0f);
   const std::string before = train.fingerprint();
   EXPECT_THROW(train.step({{"x", x}, {"ids", std::vector<std::int32_t>{0, 7}}}), UserError);
@@ -82,9 +88,10 @@ struct Line {
 
 // Parameters may be called like the optimizer's own state.
 TEST(Fusion, ParametersNamedLikeState) {
-  auto train = compile(Line{}, {.inputs = {}, .optimizer = Adam{.lr = 0.1}}, [](const Line& l, const Inputs&) {
-    return square(l.m - 1.0f) + square(l.b - 2.0f) + square(l.v - 3.0f);
-  });
+  auto train = compile(Line{}, {.inputs = {}, .optimizer = Adam{.lr = 0.1}},
+                       [](const Line& l, const Inputs&) {
+                         return square(l.m - 1.0f) + square(l.b - 2.0f) + square(l.v - 3.0f);
+                       });
   for (int i = 0; i < 200; ++i) train.step();
   EXPECT_NEAR(train.download().at("m").item(), 1, 0.05);
   EXPECT_NEAR(train.download().at("b").item(), 2, 0.05);
@@ -102,8 +109,8 @@ TEST(Fusion, OutputsAndCapturesMayShareNames) {
   EXPECT_EQ(out.capture("a").floats()[1], 4);
 }
 
-// Kernels that take turns so that one writes where another has read (Overlap.KernelsThatDecide...): with the same
-// numbers everywhere, what comes out is known.
+// Kernels that take turns so that one writes where another has read (Overlap.KernelsThatDecide...):
+// with the same numbers everywhere, what comes out is known.
 TEST(Fusion, KernelsThatTakeTurnsComputeTheSame) {
   const auto product = [](const Table&, const Inputs& in) {
     const Tensor wide = matmul(in["x"], in["w"]);     // [512, 1024], 64 * 1 * 0.5
@@ -117,8 +124,11 @@ TEST(Fusion, KernelsThatTakeTurnsComputeTheSame) {
   auto run = compile_forward(Table{}, {.inputs = inputs}, product);
   EXPECT_EQ(run.counts().arena_bytes, 4 * (512 * 1024 + 64 * 1024 + 512 * 16));
   const auto all = [](std::size_t count, float value) { return std::vector<float>(count, value); };
-  const auto out = run.run({{"x", all(512 * 64, 1)}, {"w", all(64 * 1024, 0.5f)}, {"v", all(64 * 64, 2)},
-                            {"t", all(512 * 64, -1)}, {"u", all(1024 * 16, 0.25f)}});
+  const auto out = run.run({{"x", all(512 * 64, 1)},
+                            {"w", all(64 * 1024, 0.5f)},
+                            {"v", all(64 * 64, 2)},
+                            {"t", all(512 * 64, -1)},
+                            {"u", all(1024 * 16, 0.25f)}});
   for (const float y : out.output().floats()) ASSERT_EQ(y, 512.0f * 8192.0f * -4096.0f);
 }
 
@@ -127,9 +137,11 @@ TEST(Fusion, FactorsAreNotJoinedOutOfRange) {
   auto run = compile_forward(Table{}, {.inputs = {{"x", {2}}}}, [](const Table&, const Inputs& in) {
     return Outputs{{"large", in["x"] * 1e30f * 1e30f}, {"small", in["x"] * 1e-30f * 1e-30f}};
   });
-  EXPECT_EQ(run.run({{"x", std::vector<float>{1e-30f, 0}}})["large"].floats()[0], 1e-30f * 1e30f * 1e30f);
+  EXPECT_EQ(run.run({{"x", std::vector<float>{1e-30f, 0}}})["large"].floats()[0],
+            1e-30f * 1e30f * 1e30f);
   EXPECT_EQ(run.run({{"x", std::vector<float>{1e-30f, 0}}})["large"].floats()[1], 0);
-  EXPECT_EQ(run.run({{"x", std::vector<float>{1e30f, 0}}})["small"].floats()[0], 1e30f * 1e-30f * 1e-30f);
+  EXPECT_EQ(run.run({{"x", std::vector<float>{1e30f, 0}}})["small"].floats()[0],
+            1e30f * 1e-30f * 1e-30f);
 }
 
 }  // namespace

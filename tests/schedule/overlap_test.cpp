@@ -26,7 +26,8 @@ constexpr const char* kLayer = R"(graph {
 }
 )";
 
-Plan plan_of(const std::string& text, const std::vector<std::string>& without = {}, std::int64_t piece = kOnePiece) {
+Plan plan_of(const std::string& text, const std::vector<std::string>& without = {},
+             std::int64_t piece = kOnePiece) {
   const ir::Graph graph = ir::parse(text, ops::find_primitive);
   Layout parameters, state, inputs;
   return plan(graph, {parameters, state, inputs}, without, piece);
@@ -63,7 +64,8 @@ TEST(Overlap, LargeKernelsAreAlone) {
   EXPECT_EQ(stages(plan), (std::vector<int>{0, 1}));
 }
 
-// %1 is read last in the stage in which %5 and %6 are born: neither may lie where it does. %4 has the size of %1, too.
+// %1 is read last in the stage in which %5 and %6 are born: neither may lie where it does. %4 has
+// the size of %1, too.
 TEST(Overlap, WhatDiesInAStageIsNotOverwrittenInIt) {
   const Plan plan = plan_of(R"(graph {
   %0 = input {name="x", dtype=f32, shape=[40,40]}
@@ -76,15 +78,19 @@ TEST(Overlap, WhatDiesInAStageIsNotOverwrittenInIt) {
   %7 = exp(%6)
   output "a" = %7
 }
-)", {"side_by_side", "merge", "inline", "fuse"});
+)",
+                            {"side_by_side", "merge", "inline", "fuse"});
   EXPECT_EQ(stages(plan), (std::vector<int>{0, 1, 1, 2, 3})) << plan.text();
-  const auto place = [&](int step) { return plan.steps[static_cast<std::size_t>(step)].stored[0].place.offset; };
+  const auto place = [&](int step) {
+    return plan.steps[static_cast<std::size_t>(step)].stored[0].place.offset;
+  };
   EXPECT_NE(place(1), place(0));
   EXPECT_NE(place(2), place(0));
   EXPECT_NE(place(2), place(1));
 }
 
-// An operand that another kernel of the stage reads, too, is not overwritten, though this kernel reads it last.
+// An operand that another kernel of the stage reads, too, is not overwritten, though this kernel
+// reads it last.
 TEST(Overlap, NothingIsDoneInPlaceWhileOthersRead) {
   const char* const graph = R"(graph {
   %0 = input {name="x", dtype=f32, shape=[40,40]}
@@ -108,7 +114,8 @@ TEST(Overlap, NothingIsDoneInPlaceWhileOthersRead) {
   EXPECT_EQ(in_place(plan_of(graph, apart)), 0) << plan_of(graph, apart).text();
 }
 
-// X [rows,1024] and Y [64,1024] are made first; then B [rows,1024] of Y beside A [rows,16], the last to read X.
+// X [rows,1024] and Y [64,1024] are made first; then B [rows,1024] of Y beside A [rows,16], the
+// last to read X.
 std::string taking_turns(int rows) {
   return fmt::format(R"(graph {{
   %0 = input {{name="x", dtype=f32, shape=[{0},64]}}
@@ -124,7 +131,8 @@ std::string taking_turns(int rows) {
   %10 = matmul(%9, %7)
   output "y" = %10
 }}
-)", rows);
+)",
+                     rows);
 }
 
 // Every step reads what earlier ones wrote, and stages never fall.
@@ -178,8 +186,8 @@ std::vector<std::string> kept(const Plan& plan) {
   return out;
 }
 
-// log_softmax and its gradient g - exp(y) sum(g), where the sums are of columns: y is kept for them anyway, and exp(y)
-// is computed where it is read.
+// log_softmax and its gradient g - exp(y) sum(g), where the sums are of columns: y is kept for them
+// anyway, and exp(y) is computed where it is read.
 TEST(KeptTwice, WorkOnRowsThatAreKeptAnywayIsDoneWhereItIsRead) {
   const Plan plan = plan_of(R"(graph {
   %0 = input {name="x", dtype=f32, shape=[64,100]}

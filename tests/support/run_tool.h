@@ -1,4 +1,5 @@
-// Runs the command-line tool and the examples as their users do, through a shell, and keeps what they printed.
+// Runs the command-line tool and the examples as their users do, through a shell, and keeps what
+// they printed.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,8 @@ struct ToolRun {
   std::string out, err;
 };
 
-// `arguments` are the words after `tg`. `wrapper` stands before the tool: "timeout --foreground -s INT 3".
+// `arguments` are the words after `tg`. `wrapper` stands before the tool: "timeout --foreground -s
+// INT 3".
 ToolRun run_tool(const std::string& arguments, const std::string& wrapper = "");
 
 // Any command of the shell.

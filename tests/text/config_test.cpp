@@ -13,7 +13,9 @@ TEST(TextModelConfig, IsOneLineOfJson) {
   EXPECT_EQ(TextModelConfig{}.to_json(),
             R"({"kind":"gpt","vocab":256,"dim":128,"context":128,"layers":4,"heads":4,"groups":0,)"
             R"("biases":false,"activation":"gelu","state":0,"dt_rank":0,"conv":4,"expand":2,)"
-            R"("head_size":0,"schedule":"","eps":1e-05})");
+            R"("head_size":0,"chunk":64,"state_groups":1,"discretisation":"euler","schedule":"",)"
+            R"("eps":1e-05,"positions":"learned","rope_base":10000.0,"norm":"layer",)"
+            R"("embedding_std":0.05})");
 }
 
 TEST(TextModelConfig, ComesBackAsItWas) {
@@ -28,7 +30,10 @@ TEST(TextModelConfig, ComesBackAsItWas) {
        .biases = true,
        .activation = "gelu_tanh"},
       {.kind = "mamba", .state = 8, .dt_rank = 3, .conv = 2, .expand = 3, .eps = 1.2345678e-6f},
+      {.kind = "mamba", .discretisation = Discretisation::zoh, .embedding_std = 0.3f},
       {.kind = "mamba2", .dim = 96, .expand = 1, .head_size = 32},
+      {.kind = "mamba2", .head_size = 32, .chunk = 16, .state_groups = 4},
+      {.positions = Positions::rotary, .rope_base = 500, .norm = NormKind::rms},
       {.kind = "hybrid",
        .heads = 8,
        .groups = 2,
@@ -49,6 +54,18 @@ TEST(TextModelConfig, WhatIsLeftOutIsTheDefault) {
   EXPECT_EQ(config.dim, 64);
   EXPECT_EQ(config.eps, 1);
   EXPECT_EQ(config.layers, 4);
+}
+
+// A file from before these fields existed is of the model that was made then.
+TEST(TextModelConfig, ReadsFilesFromBefore) {
+  const TextModelConfig config = TextModelConfig::from_json(
+      R"({"kind":"gpt","vocab":50257,"dim":64,"context":32,"layers":2,"heads":2,"groups":0,)"
+      R"("biases":true,"activation":"gelu_tanh","state":0,"dt_rank":0,"conv":4,"expand":2,)"
+      R"("head_size":0,"schedule":"","eps":1e-05})");
+  EXPECT_EQ(config.positions, Positions::learned);
+  EXPECT_EQ(config.norm, NormKind::layer);
+  EXPECT_EQ(config.discretisation, Discretisation::euler);
+  EXPECT_EQ(config.chunk, 64);
 }
 
 // ---- which model it is
@@ -81,6 +98,42 @@ TEST(WithModel, MakesTheModelOfTheKind) {
   EXPECT_TRUE(has(mamba2, "layers.1.A_log[4]") && has(mamba2, "layers.1.conv.W[192,4]"));
 }
 
+TEST(WithModel, PassesEveryFieldOn) {
+  const auto rotary = names_of(
+      {.dim = 8, .layers = 1, .heads = 2, .positions = Positions::rotary, .norm = NormKind::rms});
+  EXPECT_TRUE(has(rotary, "layers.0.ln1.g[8]") && has(rotary, "lnf.g[8]"));
+  for (const char* absent :
+       {"pos_emb[128,8]", "layers.0.ln1.b[8]", "layers.0.ln2.b[8]", "lnf.b[8]"})
+    EXPECT_FALSE(has(rotary, absent)) << absent;
+  const TextModelConfig all{.kind = "hybrid",
+                            .dim = 32,
+                            .state = 8,
+                            .head_size = 16,
+                            .chunk = 16,
+                            .state_groups = 2,
+                            .discretisation = Discretisation::zoh,
+                            .rope_base = 500,
+                            .norm = NormKind::rms,
+                            .embedding_std = 0.25f};
+  const LanguageModelConfig hybrid = text::hybrid_config(all);
+  EXPECT_EQ(hybrid.mamba.discretisation, Discretisation::zoh);
+  EXPECT_EQ(hybrid.mamba.state, 8);
+  EXPECT_EQ(hybrid.mamba2.chunk, 16);
+  EXPECT_EQ(hybrid.mamba2.groups, 2);
+  EXPECT_EQ(hybrid.rope_base, 500);
+  EXPECT_EQ(hybrid.norm, NormKind::rms);
+  for (const char* kind : {"gpt", "mamba", "mamba2", "hybrid"}) {
+    TextModelConfig config = all;
+    config.kind = kind;
+    const float start = text::with_model(config, [](const auto& m) { return m.tok_emb.init().b; });
+    EXPECT_EQ(start, 0.25f) << kind;
+  }
+  // B and C of two groups: 64 + 2 * 2 * 8 channels.
+  EXPECT_TRUE(
+      has(names_of({.kind = "mamba2", .dim = 32, .state = 8, .head_size = 16, .state_groups = 2}),
+          "layers.0.conv.W[96,4]"));
+}
+
 TEST(WithModel, EveryThirdLayerOfAHybridAttends) {
   const auto names = names_of({.kind = "hybrid", .dim = 32, .layers = 7});
   for (const int i : {0, 1, 3, 4, 6})
@@ -106,11 +159,13 @@ TEST(TextModelConfigErrors, OfTheForm) {
        "key - unexpected "
        "end of input; expected string literal"},
       {"[1]", "model config: not a JSON object: [1]"},
-      {R"({"dim": 8, "dim": 16})", "model config: 'dim' is there twice"},
+      {R"({"dim": 8, "dim": 16})", "model config: \"dim\" is there twice"},
       {R"({"dims": 8})", "model config: unknown name 'dims'\n  hint: 'dim'?"},
       {R"({"dim": "8"})", "model config: 'dim' is a whole number: \"8\""},
       {R"({"dim": 8.5})", "model config: 'dim' is a whole number: 8.5"},
-      {R"({"dim": {"a": [1]}})", "model config: 'dim' is a whole number: {\"a\":[1]}"},
+      {R"({"dim": {"a": [1]}})", "model config: nested too deeply"},
+      {R"({"dim": 1e308})", "model config: 'dim' is a whole number: 1e+308"},
+      {R"({"dim": 1e999})", "model config: not JSON: number overflow parsing '1e999'"},
       {R"({"layers": 3000000000})", "model config: 'layers' is out of range: 3000000000"},
       {R"({"layers": -3000000000})", "model config: 'layers' is out of range: -3000000000"},
       {R"({"vocab": 9223372036854775808})",
@@ -118,9 +173,21 @@ TEST(TextModelConfigErrors, OfTheForm) {
       {R"({"biases": 1})", "model config: 'biases' is true or false: 1"},
       {R"({"kind": null})", "model config: 'kind' is a text: null"},
       {R"({"eps": "small"})", "model config: 'eps' is a number: \"small\""},
+      {R"({"eps": 1e300})", "model config: 'eps' is out of range: 1e+300"},
+      {R"({"embedding_std": -1e308})", "model config: 'embedding_std' is out of range: -1e+308"},
+      {R"({"positions": 1})", "model config: 'positions' is a text: 1"},
+      {R"({"dim": 8} x)",
+       "model config: not JSON: parse error at line 1, column 12: syntax error while parsing value "
+       "- invalid literal; last read: '8} x'; expected end of input"},
   };
   for (const auto& [json, text] : rows)
     EXPECT_EQ(text_of([json = json] { TextModelConfig::from_json(json); }), text) << json;
+}
+
+TEST(TextModelConfigErrors, OfBytesAfterTheEnd) {
+  const std::string text = std::string("{}") + '\0' + "{";
+  EXPECT_EQ(text_of([&] { TextModelConfig::from_json(text); }),
+            "model config: not JSON: byte 2 is NUL");
 }
 
 TEST(TextModelConfigErrors, OfTheModel) {
@@ -141,17 +208,34 @@ TEST(TextModelConfigErrors, OfTheModel) {
        "model config: more than 268435456 states: 4 layers of 64 x 1048576 x 64 (expand, dim, "
        "state)"},
       {R"({"eps": 0})", "model config: eps is a positive number: 0"},
-      {R"({"eps": 1e300})", "model config: eps is a positive number: inf"},
+      {R"({"rope_base": 0})", "model config: rope_base is a positive number: 0"},
+      {R"({"embedding_std": 0})", "model config: embedding_std is a positive number: 0"},
+      {R"({"positions": "sine"})",
+       "model config: unknown positions 'sine'\n  hint: learned, rotary"},
+      {R"({"norm": "batch"})", "model config: unknown norm 'batch'\n  hint: layer, rms"},
+      {R"({"kind": "mamba", "discretisation": "tustin"})",
+       "model config: unknown discretisation 'tustin'\n  hint: euler, zoh"},
+      {R"({"kind": "mamba2", "chunk": 0})", "model config: chunk is between 1 and 1048576: 0"},
+      {R"({"kind": "mamba2", "state_groups": 0})",
+       "model config: state_groups is between 1 and 1048576: 0"},
       {R"({"kind": "mamba", "biases": true})",
        "model config: biases are for models of kind gpt: the kind is mamba"},
       {R"({"schedule": "mamba"})",
        "model config: a schedule is for models of kind hybrid: the kind is gpt"},
       // What the models say themselves.
-      {R"({"heads": 3})", "SelfAttention: 3 heads do not divide the width 128"},
-      {R"({"heads": 4, "groups": 3})", "SelfAttention: 3 groups do not divide 4 heads"},
-      {R"({"kind": "hybrid", "heads": 3})", "SelfAttention: 3 heads do not divide the width 128"},
+      {R"({"heads": 3})", "SelfAttention: heads divide dim: dim 128, heads 3"},
+      {R"({"heads": 4, "groups": 3})", "SelfAttention: groups divide heads: heads 4, groups 3"},
+      {R"({"kind": "hybrid", "heads": 3})", "SelfAttention: heads divide dim: dim 128, heads 3"},
+      {R"({"kind": "hybrid", "dim": 6, "heads": 2})",
+       "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 "
+       "(size 3)"},
+      {R"({"positions": "rotary", "dim": 6, "heads": 2})",
+       "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 "
+       "(size 3)"},
+      {R"({"kind": "mamba2", "state_groups": 3})",
+       "Mamba2Block: groups divide the heads, expand * dim / head_size: 4 heads, groups 3"},
       {R"({"kind": "mamba2", "head_size": 48})",
-       "Mamba2Block: heads of 48 do not divide the inner width 256"},
+       "Mamba2Block: head_size divides expand * dim: expand 2, dim 128, head_size 48"},
       {R"({"kind": "hybrid", "schedule": "mamba attends"})",
        "LanguageModel: unknown layer 'attends' in \"mamba attends\"\n  hint: mamba, mamba2 or "
        "attention"},

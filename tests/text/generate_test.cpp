@@ -172,6 +172,26 @@ TEST(Generate, AnEmptyPromptIsANewLine) {
   EXPECT_EQ(generate(model, "\n", {.tokens = 10, .temperature = 0}), text);
 }
 
+TEST(Generate, ACheckpointThatIsHandedOver) {
+  Checkpoint checkpoint = trained("gpt");
+  Generator model(std::move(checkpoint), {.device = "cpu", .threads = 1}),
+      other = small_generator("gpt");
+  EXPECT_EQ(generate(model, "a", {.tokens = 10}), generate(other, "a", {.tokens = 10}));
+  const auto loading = [](const std::function<void(Checkpoint&)>& change) {
+    Checkpoint changed = trained("gpt");
+    change(changed);
+    return error_of([&] { Generator(std::move(changed), {.device = "cpu"}); });
+  };
+  EXPECT_EQ(loading([](Checkpoint& c) { c.parameters.erase("lnf.g"); }),
+            "upload: missing: lnf.g\n  hint: Upload::partial takes some of the parameters");
+  EXPECT_EQ(loading([](Checkpoint& c) { c.parameters["lnf.h"] = Array(); }).substr(0, 40),
+            "upload: there is no parameter 'lnf.h'\n  ");
+  EXPECT_EQ(loading([](Checkpoint& c) { c.parameters["lnf.g"] = Array(); }).substr(0, 26),
+            "upload: 'lnf.g' is f32[16]");
+  EXPECT_EQ(loading([](Checkpoint& c) { c.tokenizer = ""; }),
+            "Generator: the checkpoint has no tokenizer");
+}
+
 // Models are often made with more tokens than there are.
 TEST(Generate, ATokenizerMayBeSmallerThanTheModel) {
   Checkpoint checkpoint = trained("gpt");

@@ -1,27 +1,20 @@
-// Weights of PyTorch programs: small models that plain Python wrote and computed (tests/fixtures_more/torch_models.py)
-// give the same logits here, and the same bytes when they are written again.
+// Weights of PyTorch programs: small models that plain Python wrote and computed
+// (tests/fixtures_more/torch_models.py) give the same logits here, and the same bytes when they are
+// written again.
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tensorgrad/safetensors.h"
 #include "tests/errors/expect_error.h"
-#include "text/models.h"
+#include "tests/text/torch_fixtures.h"
+#include "text/torch_rules.h"
 
 namespace tensorgrad {
 namespace {
 
 using errors::text_of;
 using Json = nlohmann::json;
-
-const std::filesystem::path kFixtures = std::filesystem::path(TENSORGRAD_SOURCE_DIR) / "tests/fixtures_more";
-
-NamedArrays weights_of(const std::string& kind) {
-  return read_safetensors(kFixtures / ("torch_" + kind + ".safetensors")).tensors;
-}
 
 // What weights tell, and the heads of the fixture, which they do not.
 TextModelConfig config_of(const NamedArrays& weights) {
@@ -30,40 +23,15 @@ TextModelConfig config_of(const NamedArrays& weights) {
   return config;
 }
 
-Array logits_of(const TextModelConfig& config, const NamedArrays& parameters, const Json& tokens) {
-  std::vector<std::int32_t> ids;
-  for (const Json& row : tokens) ids.insert(ids.end(), row.begin(), row.end());
-  const Shape shape{static_cast<std::int64_t>(tokens.size()), static_cast<std::int64_t>(tokens[0].size())};
-  return text::with_model(config, [&](auto& model) -> Array {
-    using Model = std::remove_reference_t<decltype(model)>;
-    auto program = compile_forward(std::move(model), {.inputs = {{"tokens", shape, i32}}, .device = "cpu"},
-                                   [](const Model& m, const Inputs& in) { return m(in["tokens"]); });
-    program.upload(parameters);
-    return program.run({{"tokens", ids}}).output();
-  });
-}
-
-// Against the logits that Python computed.
-void expect_logits(const std::string& kind, const TextModelConfig& config, const NamedArrays& parameters) {
-  std::ifstream in(kFixtures / ("torch_" + kind + ".json"));
-  const Json expected = Json::parse(in);
-  const Array logits = logits_of(config, parameters, expected.at("tokens"));
-  std::size_t at = 0;
-  for (const Json& row : expected.at("logits"))
-    for (const Json& position : row)
-      for (const Json& logit : position) {
-        ASSERT_NEAR(logits.floats()[at], logit.get<double>(), 1e-5) << kind << ", logit " << at;
-        ++at;
-      }
-  ASSERT_EQ(static_cast<std::int64_t>(at), logits.count());
-}
-
 void expect_same_bits(const NamedArrays& a, const NamedArrays& b) {
   for (const auto& [name, array] : a) ASSERT_TRUE(b.count(name)) << name;
   for (const auto& [name, array] : b) {
     ASSERT_TRUE(a.count(name)) << name;
     ASSERT_EQ(a.at(name).shape(), array.shape()) << name;
-    ASSERT_EQ(std::memcmp(a.at(name).floats().data(), array.floats().data(), array.floats().size_bytes()), 0) << name;
+    ASSERT_EQ(
+        std::memcmp(a.at(name).floats().data(), array.floats().data(), array.floats().size_bytes()),
+        0)
+        << name;
   }
 }
 
@@ -80,7 +48,8 @@ Array transposed(const Array& a) {
   const std::int64_t rows = a.shape()[0], columns = a.shape()[1];
   std::vector<float> values;
   for (std::int64_t j = 0; j < columns; ++j)
-    for (std::int64_t i = 0; i < rows; ++i) values.push_back(a.floats()[static_cast<std::size_t>(i * columns + j)]);
+    for (std::int64_t i = 0; i < rows; ++i)
+      values.push_back(a.floats()[static_cast<std::size_t>(i * columns + j)]);
   return {{columns, rows}, std::move(values)};
 }
 
@@ -91,7 +60,8 @@ NamedArrays in_linear_layout(NamedArrays weights) {
   return weights;
 }
 
-NamedArrays renamed(const NamedArrays& weights, const std::function<std::string(const std::string&)>& rename) {
+NamedArrays renamed(const NamedArrays& weights,
+                    const std::function<std::string(const std::string&)>& rename) {
   NamedArrays out;
   for (const auto& [name, array] : weights) out[rename(name)] = array;
   return out;
@@ -100,24 +70,27 @@ NamedArrays renamed(const NamedArrays& weights, const std::function<std::string(
 class TorchWeights : public testing::TestWithParam<std::string> {};
 
 TEST_P(TorchWeights, GiveTheLogitsOfThePythonModel) {
-  const NamedArrays weights = weights_of(GetParam());
+  const NamedArrays weights = torch_weights(GetParam());
   const TextModelConfig config = config_of(weights);
-  expect_logits(GetParam(), config, from_torch_names(config, weights));
+  expect_torch_logits(GetParam(), config, from_torch_names(config, weights));
 }
 
 TEST_P(TorchWeights, AreWrittenAsTheyWere) {
-  const NamedArrays weights = weights_of(GetParam());
+  const NamedArrays weights = torch_weights(GetParam());
   const TextModelConfig config = config_of(weights);
-  expect_same_bits(to_torch_names(config, from_torch_names(config, weights)), without_masks(weights));
+  expect_same_bits(to_torch_names(config, from_torch_names(config, weights)),
+                   without_masks(weights));
 }
 
 TEST_P(TorchWeights, NeedNoHeadAndMayBeWrapped) {
-  const NamedArrays weights = weights_of(GetParam());
+  const NamedArrays weights = torch_weights(GetParam());
   const TextModelConfig config = config_of(weights);
   const NamedArrays parameters = from_torch_names(config, weights);
   expect_same_bits(from_torch_names(config, without(weights, "lm_head.weight")), parameters);
-  for (const char* prefix : {"_orig_mod.", "module.", "module._orig_mod."}) {
-    const NamedArrays wrapped = renamed(weights, [&](const std::string& name) { return prefix + name; });
+  for (const char* prefix : {"_orig_mod.", "module.", "module._orig_mod.", "_orig_mod.module.",
+                             "_orig_mod.module._orig_mod.module.module."}) {
+    const NamedArrays wrapped =
+        renamed(weights, [&](const std::string& name) { return prefix + name; });
     EXPECT_EQ(config_of(wrapped).to_json(), config.to_json());
     expect_same_bits(from_torch_names(config, wrapped), parameters);
   }
@@ -129,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(, TorchWeights, testing::Values("gpt2", "mamba", "mamba
 // ---- what weights tell
 
 TEST(TorchNames, ConfigOfWeights) {
-  const TextModelConfig gpt = config_of_torch_weights(weights_of("gpt2"));
+  const TextModelConfig gpt = config_of_torch_weights(torch_weights("gpt2"));
   EXPECT_EQ(gpt.to_json(), (TextModelConfig{.kind = "gpt",
                                             .vocab = 11,
                                             .dim = 8,
@@ -139,18 +112,27 @@ TEST(TorchNames, ConfigOfWeights) {
                                             .biases = true,
                                             .activation = "gelu_tanh"})
                                .to_json());
-  const TextModelConfig mamba = config_of_torch_weights(weights_of("mamba"));
-  EXPECT_EQ(mamba.to_json(),
-            (TextModelConfig{
-                 .kind = "mamba", .vocab = 11, .dim = 8, .layers = 2, .state = 4, .dt_rank = 2, .conv = 3, .expand = 2})
-                .to_json());
-  const TextModelConfig mamba2 = config_of_torch_weights(weights_of("mamba2"));
-  EXPECT_EQ(
-      mamba2.to_json(),
-      (TextModelConfig{
-           .kind = "mamba2", .vocab = 11, .dim = 8, .layers = 2, .state = 5, .conv = 4, .expand = 2, .head_size = 4})
-          .to_json());
-  NamedArrays wide = weights_of("gpt2");
+  const TextModelConfig mamba = config_of_torch_weights(torch_weights("mamba"));
+  EXPECT_EQ(mamba.to_json(), (TextModelConfig{.kind = "mamba",
+                                              .vocab = 11,
+                                              .dim = 8,
+                                              .layers = 2,
+                                              .state = 4,
+                                              .dt_rank = 2,
+                                              .conv = 3,
+                                              .expand = 2})
+                                 .to_json());
+  const TextModelConfig mamba2 = config_of_torch_weights(torch_weights("mamba2"));
+  EXPECT_EQ(mamba2.to_json(), (TextModelConfig{.kind = "mamba2",
+                                               .vocab = 11,
+                                               .dim = 8,
+                                               .layers = 2,
+                                               .state = 5,
+                                               .conv = 4,
+                                               .expand = 2,
+                                               .head_size = 4})
+                                  .to_json());
+  NamedArrays wide = torch_weights("gpt2");
   wide["transformer.wte.weight"] = Array({2, 192}, std::vector<float>(384));
   EXPECT_EQ(config_of_torch_weights(wide).heads, 3);
 }
@@ -158,16 +140,17 @@ TEST(TorchNames, ConfigOfWeights) {
 // ---- other programs
 
 TEST(TorchNames, Gpt2WithoutTheFirstWord) {
-  const NamedArrays weights = weights_of("gpt2");
+  const NamedArrays weights = torch_weights("gpt2");
   const TextModelConfig config = config_of(weights);
-  const NamedArrays bare =
-      renamed(weights, [](std::string name) { return name.starts_with("transformer.") ? name.substr(12) : name; });
+  const NamedArrays bare = renamed(weights, [](std::string name) {
+    return name.starts_with("transformer.") ? name.substr(12) : name;
+  });
   EXPECT_EQ(config_of(bare).to_json(), config.to_json());
   expect_same_bits(from_torch_names(config, bare), from_torch_names(config, weights));
 }
 
 TEST(TorchNames, NanoGptHoldsItsMatricesTheOtherWay) {
-  const NamedArrays weights = weights_of("gpt2"), nano = in_linear_layout(weights);
+  const NamedArrays weights = torch_weights("gpt2"), nano = in_linear_layout(weights);
   const TextModelConfig config = config_of(weights);
   expect_same_bits(from_torch_names(config, nano), from_torch_names(config, weights));
   TextModelConfig exact = config;
@@ -177,7 +160,7 @@ TEST(TorchNames, NanoGptHoldsItsMatricesTheOtherWay) {
 
 // Its option bias=False: neither layers nor norms have any.
 TEST(TorchNames, NanoGptMayHaveNoBiases) {
-  const NamedArrays nano = without(in_linear_layout(weights_of("gpt2")), ".bias");
+  const NamedArrays nano = without(in_linear_layout(torch_weights("gpt2")), ".bias");
   const TextModelConfig config = config_of(nano);
   EXPECT_FALSE(config.biases);
   const NamedArrays parameters = from_torch_names(config, nano);
@@ -192,12 +175,13 @@ TEST(TorchNames, NanoGptMayHaveNoBiases) {
   const Json tokens = {{1, 2, 3, 4}};
   const Array one = logits_of(config, parameters, tokens),
               other = logits_of(biased, from_torch_names(biased, written), tokens);
-  for (std::size_t i = 0; i < one.floats().size(); ++i) ASSERT_NEAR(one.floats()[i], other.floats()[i], 1e-6);
+  for (std::size_t i = 0; i < one.floats().size(); ++i)
+    ASSERT_NEAR(one.floats()[i], other.floats()[i], 1e-6);
   expect_same_bits(from_torch_names(config, written), parameters);  // biases of 0 are none
 }
 
 TEST(TorchNames, TransformersCallsMambasEmbeddingEmbeddings) {
-  const NamedArrays weights = weights_of("mamba2");
+  const NamedArrays weights = torch_weights("mamba2");
   const NamedArrays other = renamed(weights, [](const std::string& name) {
     return name == "backbone.embedding.weight" ? "backbone.embeddings.weight" : name;
   });
@@ -216,7 +200,7 @@ struct Row {
 // Reading the fixture after a change ends in that text.
 void expect_reading_errors(const std::string& kind, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
-    NamedArrays weights = weights_of(kind);
+    NamedArrays weights = torch_weights(kind);
     TextModelConfig config = config_of(weights);
     row.change(config, weights);
     EXPECT_EQ(text_of([&] { from_torch_names(config, weights); }), row.text);
@@ -226,20 +210,25 @@ void expect_reading_errors(const std::string& kind, const std::vector<Row>& rows
 TEST(TorchNamesErrors, ReadingGpt2) {
   expect_reading_errors(
       "gpt2",
-      {{"from_torch_names: 'transformer.h.1.ln_2.weight' is missing: the model needs f32[8] for layers.1.ln2.g\n"
+      {{"from_torch_names: 'transformer.h.1.ln_2.weight' is missing: the model needs f32[8] for "
+        "layers.1.ln2.g\n"
         "  hint: config_of_torch_weights(weights) tells the sizes",
         [](auto&, auto& weights) { weights.erase("transformer.h.1.ln_2.weight"); }},
-       {"from_torch_names: 'transformer.h.0.attn.c_attn.bias' is missing: the model needs f32[24] for "
+       {"from_torch_names: 'transformer.h.0.attn.c_attn.bias' is missing: the model needs f32[24] "
+        "for "
         "layers.0.attn.q.b, layers.0.attn.k.b, layers.0.attn.v.b\n"
         "  hint: config_of_torch_weights(weights) tells the sizes",
         [](auto&, auto& weights) { weights.erase("transformer.h.0.attn.c_attn.bias"); }},
-       {"from_torch_names: 'transformer.h.0.ln_1.bias' is missing: the model needs f32[8] for layers.0.ln1.b\n"
+       {"from_torch_names: 'transformer.h.0.ln_1.bias' is missing: the model needs f32[8] for "
+        "layers.0.ln1.b\n"
         "  hint: no tensor is a bias: biases = false?",
         [](auto&, auto& weights) { weights = without(weights, ".bias"); }},
-       {"from_torch_names: 'transformer.h.0.attn.c_attn.bias' is not 0, and the model has no layers.0.attn.q.b, "
+       {"from_torch_names: 'transformer.h.0.attn.c_attn.bias' is not 0, and the model has no "
+        "layers.0.attn.q.b, "
         "layers.0.attn.k.b, layers.0.attn.v.b\n  hint: biases = true",
         [](auto& config, auto&) { config.biases = false; }},
-       {"from_torch_names: 'transformer.wte.weight' is f32[11,8], the model needs f32[12,8] for tok_emb\n"
+       {"from_torch_names: 'transformer.wte.weight' is f32[11,8], the model needs f32[12,8] for "
+        "tok_emb\n"
         "  hint: config_of_torch_weights(weights) tells the sizes",
         [](auto& config, auto&) { config.vocab = 12; }},
        {"from_torch_names: '_orig_mod.wpe.weight' is i32[1], the model needs f32[6,8] for pos_emb\n"
@@ -250,51 +239,69 @@ TEST(TorchNamesErrors, ReadingGpt2) {
         }},
        {"from_torch_names: 'transformer.wte.weight' and 'wte.weight' are the same tensor",
         [](auto&, auto& weights) { weights["wte.weight"] = weights["transformer.wte.weight"]; }},
-       {"from_torch_names: a model of kind gpt with layers = 1 has no tensor 'transformer.h.1.attn.c_attn.bias'\n"
+       {"from_torch_names: a model of kind gpt with layers = 1 has no tensor "
+        "'transformer.h.1.attn.c_attn.bias'\n"
         "  hint: 'transformer.h.0.attn.c_attn.bias'?",
         [](auto& config, auto&) { config.layers = 1; }},
-       {"from_torch_names: 'lm_head.weight' differs from 'transformer.wte.weight': the head must be tied to the "
+       {"from_torch_names: 'lm_head.weight' differs from 'transformer.wte.weight': the head must "
+        "be tied to the "
         "embedding",
         [](auto&, auto& weights) { weights["lm_head.weight"].floats()[5] += 1; }},
        {"from_torch_names: GPT-2 has keys and values for each head: 1 groups for 2 heads",
         [](auto& config, auto&) { config.groups = 1; }},
-       {"from_torch_names: PyTorch programs have no names for a model of kind 'hybrid'\n  hint: gpt, mamba or mamba2",
+       {"from_torch_names: PyTorch programs have no names for a model of kind 'hybrid'\n  hint: "
+        "gpt, mamba or mamba2",
         [](auto& config, auto&) { config = {.kind = "hybrid"}; }},
-       {"model config: layers is between 1 and 4096: 0", [](auto& config, auto&) { config.layers = 0; }}});
+       {"model config: layers is between 1 and 4096: 0",
+        [](auto& config, auto&) { config.layers = 0; }}});
 }
 
 TEST(TorchNamesErrors, ReadingMamba) {
   expect_reading_errors(
-      "mamba",
-      {{"from_torch_names: 'backbone.layers.0.mixer.x_proj.weight' is f32[10,16], the model needs f32[9,16] for "
-        "layers.0.x_proj.W\n  hint: config_of_torch_weights(weights) tells the sizes",
-        [](auto& config, auto&) { config.dt_rank = 0; }},
-       {"from_torch_names: 'backbone.layers.0.mixer.conv1d.weight' is f32[16,1,3], the model needs f32[16,1,4] for "
-        "layers.0.conv.W\n  hint: config_of_torch_weights(weights) tells the sizes",
-        [](auto& config, auto&) { config.conv = 4; }},
-       {"from_torch_names: a model of kind mamba with layers = 2 has no tensor 'backbone.layers.0.mixer.in_proj.bias'\n"
-        "  hint: 'backbone.layers.0.mixer.dt_proj.bias'?",
-        [](auto&, auto& weights) {
-          weights["backbone.layers.0.mixer.in_proj.bias"] = Array({32}, std::vector<float>(32));
-        }}});
+      "mamba", {{"from_torch_names: 'backbone.layers.0.mixer.x_proj.weight' is f32[10,16], the "
+                 "model needs f32[9,16] for "
+                 "layers.0.x_proj.W\n  hint: config_of_torch_weights(weights) tells the sizes",
+                 [](auto& config, auto&) { config.dt_rank = 0; }},
+                {"from_torch_names: 'backbone.layers.0.mixer.conv1d.weight' is f32[16,1,3], the "
+                 "model needs f32[16,1,4] for "
+                 "layers.0.conv.W\n  hint: config_of_torch_weights(weights) tells the sizes",
+                 [](auto& config, auto&) { config.conv = 4; }},
+                {"from_torch_names: a model of kind mamba with layers = 2 has no tensor "
+                 "'backbone.layers.0.mixer.in_proj.bias'\n"
+                 "  hint: 'backbone.layers.0.mixer.dt_proj.bias'?",
+                 [](auto&, auto& weights) {
+                   weights["backbone.layers.0.mixer.in_proj.bias"] =
+                       Array({32}, std::vector<float>(32));
+                 }}});
 }
 
 TEST(TorchNamesErrors, Writing) {
-  const NamedArrays weights = weights_of("gpt2");
+  const NamedArrays weights = torch_weights("gpt2");
   const TextModelConfig config = config_of(weights);
   NamedArrays missing = from_torch_names(config, weights), other = missing;
   missing.erase("layers.0.mlp.up.W");
   other["lnf.g"] = Array({9}, std::vector<float>(9));
   EXPECT_EQ(text_of([&] { to_torch_names(config, missing); }),
             "to_torch_names: 'layers.0.mlp.up.W' is missing: the model has f32[8,32]");
-  EXPECT_EQ(text_of([&] { to_torch_names(config, other); }), "to_torch_names: 'lnf.g' is f32[9], the model has f32[8]");
+  EXPECT_EQ(text_of([&] { to_torch_names(config, other); }),
+            "to_torch_names: 'lnf.g' is f32[9], the model has f32[8]");
   TextModelConfig bare = config;
   bare.biases = false;
-  EXPECT_EQ(text_of([&] { to_torch_names(bare, from_torch_names(config, weights)); }),
-            "to_torch_names: the model has no parameter 'layers.0.attn.k.b'\n  hint: biases = true");
+  EXPECT_EQ(
+      text_of([&] { to_torch_names(bare, from_torch_names(config, weights)); }),
+      "to_torch_names: the model has no parameter 'layers.0.attn.k.b'\n  hint: biases = true");
   NamedArrays more = from_torch_names(config, weights);
   more["extra"] = Array();
-  EXPECT_EQ(text_of([&] { to_torch_names(config, more); }), "to_torch_names: the model has no parameter 'extra'");
+  EXPECT_EQ(text_of([&] { to_torch_names(config, more); }),
+            "to_torch_names: the model has no parameter 'extra'");
+  // mamba_ssm normalises each group by itself.
+  const TextModelConfig grouped{.kind = "mamba2", .dim = 16, .head_size = 8, .state_groups = 2};
+  NamedArrays zeros;
+  for (const auto& [name, shape] : text::torch::parameters_of(grouped))
+    zeros[name] = Array(shape, std::vector<float>(static_cast<std::size_t>(shape.count())));
+  EXPECT_EQ(text_of([&] { to_torch_names(grouped, zeros); }),
+            "model config: PyTorch's Mamba-2 has a norm for each of its groups, this one has a "
+            "single norm for 2 groups");
 }
 
 TEST(TorchNamesErrors, ConfigOfWeights) {
@@ -304,16 +311,17 @@ TEST(TorchNamesErrors, ConfigOfWeights) {
             "config_of_torch_weights: no weights of GPT-2, Mamba or Mamba-2: none is called "
             "'transformer.h.0.attn.c_attn.weight', 'backbone.layers.0.mixer.x_proj.weight' or "
             "'backbone.layers.0.mixer.dt_bias'\n  hint: there is l1.weight");
-  NamedArrays weights = weights_of("mamba2");
+  NamedArrays weights = torch_weights("mamba2");
   weights.erase("backbone.layers.0.mixer.conv1d.weight");
   EXPECT_EQ(text_of([&] { config_of_torch_weights(weights); }),
             "config_of_torch_weights: 'backbone.layers.0.mixer.conv1d.weight' is missing");
-  weights = weights_of("mamba2");
+  weights = torch_weights("mamba2");
   weights["backbone.layers.0.mixer.A_log"] = Array({4, 1}, std::vector<float>(4));
   EXPECT_EQ(text_of([&] { config_of_torch_weights(weights); }),
-            "config_of_torch_weights: 'backbone.layers.0.mixer.A_log' is f32[4,1], it should have rank 1 and "
+            "config_of_torch_weights: 'backbone.layers.0.mixer.A_log' is f32[4,1], it should have "
+            "rank 1 and "
             "not be empty");
-  weights = weights_of("mamba");
+  weights = torch_weights("mamba");
   weights["backbone.embedding.weight"] = Array({11, 7}, std::vector<float>(77));
   EXPECT_EQ(text_of([&] { config_of_torch_weights(weights); }),
             "config_of_torch_weights: the inner width 16 is no multiple of the width 7");

@@ -3,10 +3,12 @@
 #include "tensorgrad/trainer.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/support/error_of.h"
 #include "tests/text/common.h"
@@ -121,7 +123,7 @@ TEST(Trainer, RefusesWhatItCannotGoOnFrom) {
             "weight_decay 0.1 clip_grad_norm 1");
   EXPECT_NE(restoring([](Checkpoint& c) { c.parameters.erase("lnf.g"); }).find("missing: lnf.g"),
             std::string::npos);
-  // The parameters had already been put in place.
+  // Nothing is put in place before everything was checked.
   EXPECT_NE(restoring([](Checkpoint& c) {
               c.parameters.at("lnf.g").floats()[0] = 7;
               c.optimizer.erase(c.optimizer.begin());
@@ -131,7 +133,61 @@ TEST(Trainer, RefusesWhatItCannotGoOnFrom) {
   trainer.step();
 }
 
+// Files from before some fields existed lack them; they go on all the same.
+TEST(Trainer, GoesOnFromACheckpointFromBefore) {
+  Trainer trainer = small_trainer("gpt", {.steps = 3});
+  trainer.step();
+  Checkpoint old = trainer.checkpoint();
+  const auto erase = [&](const std::string& from, const std::string& to) {
+    const std::size_t first = old.config.find(from), last = old.config.find(to);
+    ASSERT_TRUE(first < last && last != std::string::npos) << old.config;
+    old.config.erase(first, last - first);
+  };
+  erase(R"("chunk":)", R"("schedule":)");
+  erase(R"(,"positions":)", "}");
+  Trainer again = small_trainer("gpt", {.steps = 3});
+  again.restore(old);
+  EXPECT_EQ(again.training().fingerprint(), trainer.training().fingerprint());
+}
+
+// The rates that the formulas give: a rise over 2 of 10 steps, then a fall over 8 to a fifth.
+TEST(Trainer, TheLearningRateFollowsItsSchedule) {
+  const auto rates = [](LrSchedule schedule) {
+    Trainer trainer = small_trainer(
+        "mamba",
+        {.steps = 10, .lr = 1e-3, .warmup = 2, .lr_schedule = schedule, .last_lr_share = 0.2});
+    std::vector<double> all;
+    while (trainer.steps() < 10) trainer.step(), all.push_back(trainer.report().lr);
+    return all;
+  };
+  const std::vector<double> constant = rates(LrSchedule::constant),
+                            linear = rates(LrSchedule::linear), cosine = rates(LrSchedule::cosine);
+  for (std::size_t i = 0; i < 10; ++i) {
+    const double rise = std::min(1.0, (static_cast<double>(i) + 1) / 2);
+    const double way = i < 2 ? 0 : (static_cast<double>(i) - 2) / 8;
+    EXPECT_NEAR(constant[i], 1e-3 * rise, 1e-9) << i;
+    EXPECT_NEAR(linear[i], 1e-3 * (rise - 0.8 * way), 1e-9) << i;
+    EXPECT_NEAR(cosine[i], 1e-3 * (rise - 0.8 * (1 - std::cos(way * std::acos(-1.0))) / 2), 1e-9)
+        << i;
+  }
+}
+
+TEST(Trainer, ACheckpointKnowsItsSchedule) {
+  Trainer linear =
+      small_trainer("gpt", {.steps = 3, .warmup = 1, .lr_schedule = LrSchedule::linear});
+  linear.step();
+  Trainer cosine = small_trainer("gpt", {.steps = 3});
+  EXPECT_NE(error_of([&] {
+              cosine.restore(linear.checkpoint());
+            }).find("clip_grad_norm 1 warmup 1 lr_schedule linear, not batch 2"),
+            std::string::npos);
+}
+
 TEST(Trainer, RefusesBadOptions) {
+  EXPECT_EQ(error_of([] { small_trainer("gpt", {.warmup = -1}); }),
+            "Trainer: warmup must not be negative: -1");
+  EXPECT_EQ(error_of([] { small_trainer("gpt", {.last_lr_share = 1.5}); }),
+            "Trainer: last_lr_share must be between 0 and 1: 1.5");
   EXPECT_EQ(error_of([] { small_trainer("gpt", {.batch = 0}); }),
             "Trainer: the batch must be at least 1: 0");
   EXPECT_EQ(error_of([] { small_trainer("gpt", {.steps = 0}); }),
@@ -148,6 +204,53 @@ TEST(Trainer, RefusesBadOptions) {
             }),
             "windows: the text has 12 tokens, a window of 100 and the token after it need 101\n  "
             "hint: a shorter context");
+}
+
+// Memory for validation is taken when the trainer is made, so that there is enough of it or an
+// error before the first step: logits [64, 64, 256] are 4 MB.
+TEST(Trainer, ValidationTakesNoFurtherMemory) {
+  const auto megabytes = [] {
+    std::ifstream in("/proc/self/statm");
+    double pages = 0;
+    in >> pages;
+    return pages * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+  };
+  Trainer trainer({.dim = 16, .context = 64, .layers = 1, .heads = 2}, Tokenizer::bytes(),
+                  TextData::of(small_text(), Tokenizer::bytes()),
+                  {.batch = 64, .device = "cpu", .threads = 1});
+  trainer.step();
+  trainer.report();
+  const double before = megabytes();
+  EXPECT_TRUE(std::isfinite(trainer.validate().loss));
+  EXPECT_LT(megabytes() - before, 2);
+}
+
+// The most memory that this process has had, in megabytes, since it was last set back to what it
+// has; 0 where the system does not tell.
+double peak_megabytes(bool set_back = false) {
+  if (set_back) {
+    std::ofstream out("/proc/self/clear_refs");
+    out << "5" << std::flush;
+    if (!out) return 0;
+  }
+  std::ifstream in("/proc/self/status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
+  return 0;
+}
+
+// What is there is not copied out to check what comes: weights of 13 MB, their state of 25 MB.
+TEST(Trainer, RestoringTakesNoFurtherMemory) {
+  Trainer trainer({.dim = 256, .context = 8, .layers = 4, .heads = 2}, Tokenizer::bytes(),
+                  TextData::of(small_text(), Tokenizer::bytes()),
+                  {.batch = 1, .device = "cpu", .threads = 1});
+  trainer.step();
+  trainer.report();
+  const Checkpoint checkpoint = trainer.checkpoint();
+  const double before = peak_megabytes(true);
+  if (before == 0) GTEST_SKIP() << "the system does not tell how much memory was used";
+  trainer.restore(checkpoint);
+  EXPECT_LT(peak_megabytes() - before, 8);
 }
 
 TEST(Trainer, WithoutAValidationPartThereIsNothingToSay) {

@@ -63,14 +63,18 @@ TEST_F(Compare, TakesTurnsAndCountsTheFasterMode) {
   EXPECT_EQ(lines[0]["load"], false);
   const std::string both = "--seconds 0.5 --threads 2 --batch 4\n";
   const std::string own = "bench --json --models m --device cpu " + both;
-  EXPECT_EQ(calls(), "--turns --models m --device cpu " + both + "eager\ncompile\n" + own + "compile\n" + own);
+  EXPECT_EQ(calls(), "--turns --models m --device cpu " + both + "eager\ncompile\n" + own +
+                         "compile\n" + own);
 }
 
 TEST_F(Compare, PrintsATable) {
-  const ToolRun run = compare("--rounds 1 --load --processors $(python3 -c 'import os; print(min(os.sched_getaffinity(0)))')");
+  const ToolRun run = compare(
+      "--rounds 1 --load --processors $(python3 -c 'import os; "
+      "print(min(os.sched_getaffinity(0)))')");
   ASSERT_EQ(run.exit_code, 0) << run.err;
   expect_starts_with(
-      run.out, "torch 2, 2 threads, AVX2, one processor kept busy\nmodel         batch     ours ms");
+      run.out,
+      "torch 2, 2 threads, AVX2, one processor kept busy\nmodel         batch     ours ms");
   expect_contains(run.out,
                   "\nm                 4       2.000       1.500       5.000       4.500  compile  "
                   "   2.50  2.50 to 2.50\n");
@@ -109,8 +113,9 @@ TEST_F(Compare, SaysWhatFailed) {
   EXPECT_EQ(run.exit_code, 1);
   expect_starts_with(run.err, "compare: this printed something that is no JSON (");
   script("peer", R"(read mode; echo '{"model":"m","mode":"'$mode'","error":"no"}')");
-  EXPECT_EQ(compare("--modes eager").err, "compare: PyTorch, m, eager: no\ncompare: no time came from: " + at +
-                                              "/peer --turns --models m --device cpu --seconds 0.5\n");
+  EXPECT_EQ(compare("--modes eager").err,
+            "compare: PyTorch, m, eager: no\ncompare: no time came from: " + at +
+                "/peer --turns --models m --device cpu --seconds 0.5\n");
 }
 
 TEST_F(Compare, SaysWhatIsMissing) {
@@ -120,7 +125,8 @@ TEST_F(Compare, SaysWhatIsMissing) {
   fs::remove(folder_ / "peer");
   EXPECT_EQ(compare("").err, "compare: cannot run " + at + "/peer: No such file or directory\n");
   EXPECT_EQ(compare("--processors 4095").err, "compare: --processors 4095: Invalid argument\n");
-  expect_contains(compare("--processors one").err, "numbers of processors were expected, as in 0,1: one\n");
+  expect_contains(compare("--processors one").err,
+                  "numbers of processors were expected, as in 0,1: one\n");
 }
 
 TEST_F(Compare, TimesProductsInOneMode) {

@@ -38,8 +38,8 @@ class ToolInspect : public testing::Test {
     return path.string();
   }
 
-  const fs::path folder_ =
-      testing::TempDir() + "tg_inspect_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path folder_ = testing::TempDir() + "tg_inspect_" +
+                           testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 Array floats(const Shape& shape, std::vector<float> values) { return {shape, std::move(values)}; }
@@ -92,11 +92,14 @@ TEST_F(ToolInspect, StatisticsAreThoseByHand) {
   EXPECT_EQ(lines[3]["std"], 0);
 }
 
-// A million numbers around 1,000 that differ by 0.001: sums in f32, or squares with the mean still in them, lose that.
+// A million numbers around 1,000 that differ by 0.001: sums in f32, or squares with the mean still
+// in them, lose that.
 TEST_F(ToolInspect, StatisticsAreInDouble) {
   std::vector<float> values(1 << 20);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 2 ? 1000.0009765625f : 999.9990234375f;
-  const std::string file = write("a.safetensors", {.tensors = {{"x", Array({1 << 20}, values)}}, .metadata = {}});
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = i % 2 ? 1000.0009765625f : 999.9990234375f;
+  const std::string file =
+      write("a.safetensors", {.tensors = {{"x", Array({1 << 20}, values)}}, .metadata = {}});
   const auto line = json_lines(inspect(file + " --json"))[1];
   EXPECT_EQ(line["mean"], 1000);
   EXPECT_NEAR(line["std"].get<double>(), 0.0009765625, 1e-15);
@@ -105,7 +108,9 @@ TEST_F(ToolInspect, StatisticsAreInDouble) {
 TEST_F(ToolInspect, TheFileSaysWhatItIs) {
   const std::string file = write("a.safetensors", checkpoint());
   const auto line = json_lines(inspect(file + " --json"))[0];
-  EXPECT_EQ(keys(line), "file bytes step seed position kind config tokenizer metadata parameters optimizer not_finite");
+  EXPECT_EQ(keys(line),
+            "file bytes step seed position kind config tokenizer metadata parameters optimizer "
+            "not_finite");
   EXPECT_EQ(line["file"], file);
   EXPECT_EQ(line["bytes"], fs::file_size(file));
   EXPECT_EQ(line["step"], 1500);
@@ -141,13 +146,17 @@ not listed  1 of 4 tensors; --optimizer lists those of the optimizer
 }
 
 TEST_F(ToolInspect, PlainFilesHaveNoStep) {
-  const std::string file =
-      write("a.safetensors", {.tensors = {{"x", floats({1}, {2.0f})}}, .metadata = {{"format", "pt"}}});
-  expect_starts_with(inspect(file).out, file + "\n  safetensors file\n  format     pt\n\nname  type ");
-  EXPECT_EQ(keys(json_lines(inspect(file + " --json"))[0]), "file bytes metadata parameters optimizer not_finite");
+  const std::string file = write(
+      "a.safetensors", {.tensors = {{"x", floats({1}, {2.0f})}}, .metadata = {{"format", "pt"}}});
+  expect_starts_with(inspect(file).out,
+                     file + "\n  safetensors file\n  format     pt\n\nname  type ");
+  EXPECT_EQ(keys(json_lines(inspect(file + " --json"))[0]),
+            "file bytes metadata parameters optimizer not_finite");
   // Metadata that looks like ours and is none.
-  TensorFile odd = {.tensors = {},
-                    .metadata = {{"config", "[1"}, {"tokenizer", "3"}, {"step", "soon"}, {"kind", "own"}, {"x", ""}}};
+  TensorFile odd = {
+      .tensors = {},
+      .metadata = {
+          {"config", "[1"}, {"tokenizer", "3"}, {"step", "soon"}, {"kind", "own"}, {"x", ""}}};
   const auto line = json_lines(inspect(write("b.safetensors", odd) + " --json"))[0];
   EXPECT_EQ(line["config"], "[1");
   EXPECT_EQ(line["step"], "soon");
@@ -196,7 +205,9 @@ TEST_F(ToolInspect, NumbersThatAreNotFiniteAreLoud) {
   const std::string text = inspect(path).out;
   expect_contains(text, "20.0%  !! 1 NaN, 2 inf\n");
   expect_contains(text, "0%  !! 1 NaN\n");
-  EXPECT_TRUE(text.ends_with("!! a holds 1 NaN, 2 inf\n!! b holds 1 NaN\n!! optimizer/m/a holds 1 inf\n")) << text;
+  EXPECT_TRUE(
+      text.ends_with("!! a holds 1 NaN, 2 inf\n!! b holds 1 NaN\n!! optimizer/m/a holds 1 inf\n"))
+      << text;
 }
 
 TEST_F(ToolInspect, TypesAreThoseInTheFile) {
@@ -223,10 +234,12 @@ TEST_F(ToolInspect, NarrowTerminalsGetTwoLines) {
   const std::string longest(70, 'w');
   file.tensors[longest] = floats({1}, {1.0f});
   file.tensors["lä\n"] = floats({1}, {-1.25e-7f});
-  const std::string text = inspect(write("a.safetensors", file) + " --width 60 --tensors 'layers.0.W,l?*,w*'").out;
+  const std::string text =
+      inspect(write("a.safetensors", file) + " --width 60 --tensors 'layers.0.W,l?*,w*'").out;
   expect_contains(text, "\n" + longest + "\n" + std::string(36, ' ') + "  F32   [1]        1\n");
-  const std::string row = "\nlayers.0.W" + std::string(26, ' ') +
-                          "  F32   [2,2]      4\n          -2         5         1  2.55     5.48  25.0%\n";
+  const std::string row =
+      "\nlayers.0.W" + std::string(26, ' ') +
+      "  F32   [2,2]      4\n          -2         5         1  2.55     5.48  25.0%\n";
   expect_contains(text, row);
   expect_contains(text, "\nlä\\x0a" + std::string(30, ' ') + "  F32 ");
   expect_contains(text, " -1.25e-7 ");
@@ -269,6 +282,27 @@ TEST_F(ToolInspect, BadFilesGiveTheReadersMessage) {
   expect_starts_with(message(whole.substr(0, 40)), "cut off: the header has ");
   expect_contains(message(whole.substr(0, whole.size() - 3)), "behind the ");
   EXPECT_EQ(message(whole + "x"), "the last 1 bytes belong to no tensor\n");
+}
+
+// Metadata that are JSON are shown as such; printing those would need a stack of their depth.
+TEST_F(ToolInspect, MetadataNestedDeeply) {
+  const std::string deep = std::string(300000, '[') + std::string(300000, ']');
+  const std::string path = write("deep.safetensors", {.metadata = {{"config", deep}}});
+  const ToolRun run = run_tool("inspect " + path);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  expect_contains(run.out, "[[[[... (600,000 bytes)\n");
+}
+
+// A FIFO without a writer would block, a device would fill the memory.
+TEST_F(ToolInspect, OnlyRegularFiles) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(run_command("mkfifo '" + pipe + "'").exit_code, 0);
+  const ToolRun fifo = run_tool("inspect '" + pipe + "'", "timeout 60"),
+                zero = run_tool("inspect /dev/zero", "timeout 60");
+  EXPECT_EQ(fifo.exit_code, 1);
+  EXPECT_EQ(fifo.err, "tg: " + pipe + ": cannot read: a FIFO (named pipe), not a regular file\n");
+  EXPECT_EQ(zero.exit_code, 1);
+  EXPECT_EQ(zero.err, "tg: /dev/zero: cannot read: a character device, not a regular file\n");
 }
 
 }  // namespace

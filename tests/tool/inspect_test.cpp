@@ -41,9 +41,10 @@ TEST(ToolBench, ReportsAModel) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto lines = json_lines(run);
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(keys(lines[0]),
-            "model device threads simd batch ms_per_step best_ms compile_ms kernels dispatches passes "
-            "submits arena_bytes param_bytes operations bytes_moved gflops");
+  EXPECT_EQ(
+      keys(lines[0]),
+      "model device threads simd batch ms_per_step best_ms compile_ms kernels dispatches passes "
+      "submits arena_bytes param_bytes operations bytes_moved gflops");
   EXPECT_EQ(lines[0]["model"], "mlp_sin");
   EXPECT_EQ(lines[0]["threads"], 2);
   EXPECT_EQ(lines[0]["batch"], 256);

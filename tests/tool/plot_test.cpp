@@ -1,4 +1,5 @@
-// tg plot: what is read from a run's folder, how long logs are thinned out, and that the page holds it and works.
+// tg plot: what is read from a run's folder, how long logs are thinned out, and that the page holds
+// it and works.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,10 +22,13 @@ constexpr const char* kConfig =
     R"({"file":"tale.txt","model":{"kind":"gpt","context":16},"training":{"batch":4,"lr":0.003},"tokenizer":"chars"})";
 
 ordered_json step_line(int step, double loss) {
-  return {
-      {"event", "step"},      {"step", step},     {"loss", std::isfinite(loss) ? ordered_json(loss) : ordered_json()},
-      {"lr", 0.001 * step},   {"grad_norm", 0.5}, {"tokens_per_second", 1000},
-      {"seconds", 0.5 * step}};
+  return {{"event", "step"},
+          {"step", step},
+          {"loss", std::isfinite(loss) ? ordered_json(loss) : ordered_json()},
+          {"lr", 0.001 * step},
+          {"grad_norm", 0.5},
+          {"tokens_per_second", 1000},
+          {"seconds", 0.5 * step}};
 }
 
 ordered_json sample_line(int step, const std::string& text) {
@@ -52,7 +56,8 @@ class ToolPlot : public testing::Test {
   ~ToolPlot() override { fs::remove_all(folder_); }
 
   // A run's folder with this log and a config (none: no file).
-  std::string run(const std::string& name, const std::string& log, const std::string& config = kConfig) const {
+  std::string run(const std::string& name, const std::string& log,
+                  const std::string& config = kConfig) const {
     fs::create_directories(folder_ / name);
     std::ofstream(folder_ / name / "log.jsonl", std::ios::binary) << log;
     if (!config.empty()) std::ofstream(folder_ / name / "config.json", std::ios::binary) << config;
@@ -70,8 +75,8 @@ class ToolPlot : public testing::Test {
     return runs[0];
   }
 
-  const fs::path folder_ =
-      testing::TempDir() + "tg_plot_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  const fs::path folder_ = testing::TempDir() + "tg_plot_" +
+                           testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
 std::string lines(const std::vector<ordered_json>& list) {
@@ -84,17 +89,26 @@ std::string small_log() {
   return std::string(kStart) + "\n" +
          lines({step_line(1, 4.25),
                 step_line(2, 3.5),
-                {{"event", "validation"}, {"step", 2}, {"loss", 3.25}, {"perplexity", 25.75}, {"bits_per_byte", 4.5}},
+                {{"event", "validation"},
+                 {"step", 2},
+                 {"loss", 3.25},
+                 {"perplexity", 25.75},
+                 {"bits_per_byte", 4.5}},
                 sample_line(2, "Once upon"),
                 step_line(3, 3.0),
-                {{"event", "done"}, {"step", 3}, {"loss", 3.0}, {"validation", 3.25}, {"params_sha256", "ab"}}});
+                {{"event", "final"}, {"step", 3}, {"loss", 3.125}, {"tokens", 50'000}},
+                {{"event", "done"},
+                 {"step", 3},
+                 {"loss", 3.0},
+                 {"validation", 3.25},
+                 {"params_sha256", "ab"}}});
 }
 
 TEST_F(ToolPlot, ThePageHoldsTheLog) {
   const ordered_json run = plotted(this->run("tale", small_log()));
-  EXPECT_EQ(
-      keys(run),
-      "name config start done resumed steps seconds not_finite tokens_per_step curves samples all_samples warnings");
+  EXPECT_EQ(keys(run),
+            "name config start done final resumed steps seconds not_finite tokens_per_step curves "
+            "samples all_samples warnings");
   EXPECT_EQ(run["name"], "tale");
   EXPECT_EQ(run["config"], ordered_json::parse(kConfig));
   EXPECT_EQ(run["start"], ordered_json::parse(kStart));
@@ -102,12 +116,16 @@ TEST_F(ToolPlot, ThePageHoldsTheLog) {
   EXPECT_EQ(run["steps"], 3);
   EXPECT_EQ(run["seconds"], 1.5);
   EXPECT_EQ(run["tokens_per_step"], 64);
-  EXPECT_EQ(keys(run["curves"]), "loss lr grad_norm tokens_per_second validation_loss perplexity bits_per_byte");
-  EXPECT_EQ(run["curves"]["loss"],
-            ordered_json::parse(R"({"step":[1,2,3],"seconds":[0.5,1.0,1.5],"value":[4.25,3.5,3.0]})"));
+  EXPECT_EQ(keys(run["curves"]),
+            "loss lr grad_norm tokens_per_second validation_loss perplexity bits_per_byte");
+  EXPECT_EQ(
+      run["curves"]["loss"],
+      ordered_json::parse(R"({"step":[1,2,3],"seconds":[0.5,1.0,1.5],"value":[4.25,3.5,3.0]})"));
   EXPECT_EQ(run["curves"]["lr"]["value"], ordered_json({0.001, 0.002, 0.003}));
-  EXPECT_EQ(run["curves"]["perplexity"], ordered_json::parse(R"({"step":[2],"seconds":[1.0],"value":[25.75]})"));
-  EXPECT_EQ(run["samples"], ordered_json::parse(R"([{"step":2,"prompt":"Once","text":"Once upon"}])"));
+  EXPECT_EQ(run["curves"]["perplexity"],
+            ordered_json::parse(R"({"step":[2],"seconds":[1.0],"value":[25.75]})"));
+  EXPECT_EQ(run["samples"],
+            ordered_json::parse(R"([{"step":2,"prompt":"Once","text":"Once upon"}])"));
 }
 
 TEST_F(ToolPlot, LinesForPrograms) {
@@ -123,6 +141,7 @@ TEST_F(ToolPlot, LinesForPrograms) {
                                     {"seconds", 1.5},
                                     {"loss", 3.0},
                                     {"validation_loss", 3.25},
+                                    {"final_validation_loss", 3.125},
                                     {"best_validation_loss", 3.25},
                                     {"best_step", 2},
                                     {"not_finite", 0},
@@ -133,8 +152,10 @@ TEST_F(ToolPlot, LinesForPrograms) {
 }
 
 TEST_F(ToolPlot, SeveralRunsGoToTheCurrentFolder) {
-  const std::string a = run("a/tale", small_log()), b = run("b/tale", small_log()), c = run("c", small_log());
-  const ToolRun done = run_tool("plot " + a + "/ " + b + " " + c, "cd '" + folder_.string() + "' &&");
+  const std::string a = run("a/tale", small_log()), b = run("b/tale", small_log()),
+                    c = run("c", small_log());
+  const ToolRun done =
+      run_tool("plot " + a + "/ " + b + " " + c, "cd '" + folder_.string() + "' &&");
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_TRUE(done.out.ends_with("the page to look at: plot.html\n"));
   const ordered_json runs = runs_of(read_file(folder_ / "plot.html"));
@@ -190,11 +211,13 @@ TEST_F(ToolPlot, LongLogsKeepWhatIsLowestAndHighest) {
 }
 
 TEST_F(ToolPlot, LossesThatAreNotFiniteAreGaps) {
-  const ordered_json run = plotted(
-      this->run("bad", std::string(kStart) + "\n" + lines({step_line(1, 4), step_line(2, NAN), step_line(3, 2)})));
+  const ordered_json run =
+      plotted(this->run("bad", std::string(kStart) + "\n" +
+                                   lines({step_line(1, 4), step_line(2, NAN), step_line(3, 2)})));
   EXPECT_EQ(run["curves"]["loss"]["value"], ordered_json::parse("[4.0,null,2.0]"));
   EXPECT_EQ(run["not_finite"], 1);
-  expect_contains(run_tool("plot " + (folder_ / "bad").string()).out, ", loss 2.0000, 1 loss not finite\n");
+  expect_contains(run_tool("plot " + (folder_ / "bad").string()).out,
+                  ", loss 2.0000, 1 loss not finite\n");
 }
 
 TEST_F(ToolPlot, ATornLastLineIsIgnored) {
@@ -207,11 +230,13 @@ TEST_F(ToolPlot, ATornLastLineIsIgnored) {
 }
 
 TEST_F(ToolPlot, OtherBrokenLinesAreSkippedAndCounted) {
-  const std::string log = std::string(kStart) + "\n" + step_line(1, 4).dump() + "\n\n{\"event\":\"st" +
-                          step_line(2, 3).dump() + "\n[1]\n{\"step\":3}\n{\"event\":\"step\",\"step\":\"x\"}\n" +
-                          "{\"event\":\"of later times\",\"step\":3}\n" + step_line(3, 2).dump() + "\n";
+  const std::string log =
+      std::string(kStart) + "\n" + step_line(1, 4).dump() + "\n\n{\"event\":\"st" +
+      step_line(2, 3).dump() + "\n[1]\n{\"step\":3}\n{\"event\":\"step\",\"step\":\"x\"}\n" +
+      "{\"event\":\"of later times\",\"step\":3}\n" + step_line(3, 2).dump() + "\n";
   const std::string folder = this->run("broken", log);
-  const std::string warning = folder + "/log.jsonl: 4 lines were skipped that cannot be read, the first is line 4";
+  const std::string warning =
+      folder + "/log.jsonl: 4 lines were skipped that cannot be read, the first is line 4";
   const ordered_json run = plotted(folder, "tg: " + warning + "\n");
   EXPECT_EQ(run["curves"]["loss"]["step"], ordered_json({1, 3}));
   EXPECT_EQ(run["warnings"], ordered_json({warning}));
@@ -220,17 +245,19 @@ TEST_F(ToolPlot, OtherBrokenLinesAreSkippedAndCounted) {
 TEST_F(ToolPlot, StepsMadeAgainReplaceThoseBefore) {
   auto later = step_line(3, 2.75);
   later["seconds"] = 0.25;  // its clock began anew
-  const ordered_json run = plotted(this->run("resumed", std::string(kStart) + "\n" +
-                                                            lines({step_line(1, 4),
-                                                                   step_line(2, 3.5),
-                                                                   sample_line(2, "two"),
-                                                                   step_line(3, 3.25),
-                                                                   sample_line(3, "three"),
-                                                                   step_line(4, 3),
-                                                                   {{"event", "resume"}, {"step", 2}},
-                                                                   later})));
-  EXPECT_EQ(run["curves"]["loss"],
-            ordered_json::parse(R"({"step":[1,2,3],"seconds":[0.5,1.0,1.25],"value":[4.0,3.5,2.75]})"));
+  const ordered_json run =
+      plotted(this->run("resumed", std::string(kStart) + "\n" +
+                                       lines({step_line(1, 4),
+                                              step_line(2, 3.5),
+                                              sample_line(2, "two"),
+                                              step_line(3, 3.25),
+                                              sample_line(3, "three"),
+                                              step_line(4, 3),
+                                              {{"event", "resume"}, {"step", 2}},
+                                              later})));
+  EXPECT_EQ(
+      run["curves"]["loss"],
+      ordered_json::parse(R"({"step":[1,2,3],"seconds":[0.5,1.0,1.25],"value":[4.0,3.5,2.75]})"));
   EXPECT_EQ(run["resumed"], ordered_json({2}));
   ASSERT_EQ(run["samples"].size(), 1u);
   EXPECT_EQ(run["samples"][0]["text"], "two");
@@ -239,27 +266,94 @@ TEST_F(ToolPlot, StepsMadeAgainReplaceThoseBefore) {
 TEST_F(ToolPlot, WhatIsNoRun) {
   const ToolRun none = run_tool("plot " + folder_.string());
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_EQ(none.err, "tg: " + folder_.string() + ": no run: it has no log.jsonl that can be read\n");
+  EXPECT_EQ(none.err,
+            "tg: " + folder_.string() + ": no run: it has no log.jsonl that can be read\n");
   EXPECT_FALSE(fs::exists(folder_ / "plot.html"));
 
   const std::string empty = run("empty", "", "");
   EXPECT_EQ(plotted(empty, "tg: " + empty + "/log.jsonl: no steps yet\ntg: " + empty +
-                               "/config.json: cannot be read\n")["curves"],
+                               "/config.json: cannot read: No such file or directory\n")["curves"],
             ordered_json::object());
   const std::string odd = run("odd", small_log(), "[1, 2]");
-  EXPECT_EQ(plotted(odd, "tg: " + odd + "/config.json: no JSON object\n")["tokens_per_step"], nullptr);
+  EXPECT_EQ(plotted(odd, "tg: " + odd + "/config.json: no JSON object\n")["tokens_per_step"],
+            nullptr);
   // Settings of other types than expected.
-  EXPECT_EQ(plotted(run("other", small_log(), R"({"model":3,"training":{"batch":"x"}})"))["tokens_per_step"], nullptr);
+  EXPECT_EQ(plotted(run("other", small_log(),
+                        R"({"model":3,"training":{"batch":"x"}})"))["tokens_per_step"],
+            nullptr);
+}
+
+// A FIFO without a writer would block, a device would fill the memory.
+TEST_F(ToolPlot, OnlyRegularFiles) {
+  const std::string folder = run("odd", small_log());
+  const auto plot = [&] { return run_tool("plot " + folder, "timeout 60"); };
+  for (const std::string name : {"config.json", "log.jsonl"}) {
+    const std::string file = folder + "/" + name;
+    fs::remove(file);
+    ASSERT_EQ(run_command("mkfifo '" + file + "'").exit_code, 0);
+    const ToolRun fifo = plot();
+    EXPECT_EQ(fifo.exit_code, name == "config.json" ? 0 : 1);  // it does without a config
+    EXPECT_EQ(fifo.err, "tg: " + file + ": cannot read: a FIFO (named pipe), not a regular file\n");
+    fs::remove(file);
+    fs::create_symlink("/dev/zero", file);
+    const ToolRun zero = plot();
+    EXPECT_EQ(zero.exit_code, name == "config.json" ? 0 : 1);
+    EXPECT_EQ(zero.err, "tg: " + file + ": cannot read: a character device, not a regular file\n");
+    fs::remove(file);
+    std::ofstream(file) << kConfig;
+  }
+}
+
+// Whatever is in the log or the config, there is a page, and no exception's text.
+TEST_F(ToolPlot, DamagedFilesAreReadAsFarAsTheyGo) {
+  const std::string logs[] = {R"({"event":"done","step":3,"stopped":"yes","loss":{}})",
+                              R"({"event":"start","step":1e300})",
+                              R"({"event":"final","step":3,"loss":"low","tokens":[]})",
+                              R"({"event":"final","step":3})",
+                              R"({"event":"sample","step":1,"prompt":3,"text":null})",
+                              R"({"event":"step","step":-5,"seconds":"x"})",
+                              R"({"event":"resume","step":9223372036854775807})",
+                              "[[[[[[[[[[[[[[[[[[[[[[[[",
+                              "\xff\xfe{}"};
+  const std::string configs[] = {
+      "", "3", "{\"model\":", R"({"model":[],"training":{"accumulate":"x"}})",
+      R"({"training":{"batch":1,"accumulate":"x"},"model":{"context":4}})"};
+  int i = 0;
+  for (const std::string& log : logs)
+    for (const std::string& config : configs) {
+      const std::string folder =
+          run("odd" + std::to_string(i++), small_log() + log + "\n" + small_log(), config);
+      for (const std::string json : {"", " --json"}) {
+        const ToolRun done = run_tool("plot " + folder + json);
+        EXPECT_EQ(done.exit_code, 0) << log << "\n" << config << "\n" << done.err;
+        EXPECT_EQ(done.err.find("exception"), std::string::npos) << done.err;
+      }
+    }
+}
+
+// Printing those would need a stack of their depth.
+TEST_F(ToolPlot, JsonNestedDeeplyIsRefused) {
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  const std::string log = this->run(
+      "log", R"({"event":"start","step":0,"odd":)" + deep + "}\n" + step_line(1, 4).dump() + "\n");
+  EXPECT_EQ(plotted(log, "tg: " + log +
+                             "/log.jsonl: 1 line was skipped that cannot be read, the first is "
+                             "line 1\n")["steps"],
+            1);
+  const std::string config = this->run("config", small_log(), R"({"model":)" + deep + "}");
+  EXPECT_EQ(plotted(config, "tg: " + config + "/config.json: nested too deeply\n")["config"],
+            ordered_json::object());
 }
 
 TEST_F(ToolPlot, TextsCannotBreakThePage) {
-  const std::string text = "</script><script>alert(1)</script><!--<script> & \"quotes\" \u2028 \n end";
-  const std::string folder =
-      this->run("texts</b>", std::string(kStart) + "\n" + lines({step_line(1, 4), sample_line(1, text)}) +
-                                 R"({"event":"sample","step":1,"prompt":"","text":"half )"
-                                 "\xc3"
-                                 R"("})"
-                                 "\n");
+  const std::string text =
+      "</script><script>alert(1)</script><!--<script> & \"quotes\" \u2028 \n end";
+  const std::string folder = this->run(
+      "texts</b>", std::string(kStart) + "\n" + lines({step_line(1, 4), sample_line(1, text)}) +
+                       R"({"event":"sample","step":1,"prompt":"","text":"half )"
+                       "\xc3"
+                       R"("})"
+                       "\n");
   const ToolRun done = run_tool("plot '" + folder + "'");
   EXPECT_EQ(done.exit_code, 0);
   EXPECT_EQ(done.err, "");
@@ -286,16 +380,19 @@ TEST_F(ToolPlot, ThePageNeedsNothingElse) {
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
 }
 
-// The script itself, in Node with a stand-in for the browser: it draws, and none of its controls fails.
+// The script itself, in Node with a stand-in for the browser: it draws, and none of its controls
+// fails.
 class ToolPlotScript : public ToolPlot {
  protected:
   void SetUp() override {
-    if (run_command("node --version").exit_code != 0) GTEST_SKIP() << "there is no node to run the page's script";
+    if (run_command("node --version").exit_code != 0)
+      GTEST_SKIP() << "there is no node to run the page's script";
   }
   ordered_json drawn(const std::string& runs) const {
     const std::string page = (folder_ / "page.html").string();
     EXPECT_EQ(run_tool("plot " + runs + " --out " + page).exit_code, 0);
-    const ToolRun run = run_command("node '" TENSORGRAD_SOURCE_DIR "/tests/tool/run_page.js' '" + page + "'");
+    const ToolRun run =
+        run_command("node '" TENSORGRAD_SOURCE_DIR "/tests/tool/run_page.js' '" + page + "'");
     EXPECT_EQ(run.exit_code, 0) << run.err;
     const auto lines = json_lines(run);
     return lines.empty() ? ordered_json() : lines[0];
@@ -305,25 +402,45 @@ class ToolPlotScript : public ToolPlot {
 TEST_F(ToolPlotScript, DrawsRuns) {
   std::string log = std::string(kStart) + "\n";
   for (int i = 1; i <= 50; ++i) log += step_line(i, i == 20 ? NAN : 4.0 / i).dump() + "\n";
-  log += sample_line(50, "Once <i>more</i>").dump() + "\n";
-  const std::string a = run("a", log), b = run("b", small_log(), R"({"model":{"kind":"mamba","context":16}})");
+  log.insert(log.find(step_line(31, 4.0 / 31).dump()), R"({"event":"resume","step":30})"
+                                                       "\n");
+  log += sample_line(40, "Once before").dump() + "\n" + sample_line(50, "Once <i>more</i>").dump() +
+         "\n";
+  const std::string a = run("a", log),
+                    b = run("b", small_log(), R"({"model":{"kind":"mamba","context":16}})");
   const ordered_json page = drawn(a + " " + b);
   EXPECT_EQ(page["title"], "2 runs");
   EXPECT_EQ(page["charts"],
-            ordered_json({"Training loss", "Validation loss", "Validation perplexity", "Validation, bits per byte",
-                          "Learning rate", "Gradient norm", "Tokens per second"}));
-  EXPECT_EQ(page["paths"], ordered_json({4, 1, 1, 1, 2, 4, 4}));  // where curves are smoothed there are two each
+            ordered_json({"Training and validation loss", "Validation perplexity",
+                          "Validation, bits per byte", "Learning rate", "Gradient norm", "Speed"}));
+  // Where curves are smoothed there are two each; b has a validation loss.
+  EXPECT_EQ(page["paths"], ordered_json({5, 1, 1, 2, 4, 4}));
+  EXPECT_EQ(page["circles"], ordered_json({1, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(page["resumes"], 1);
+  EXPECT_EQ(page["axes"], ordered_json::parse(R"([["training step", "loss per token"],
+      ["training step", "perplexity"], ["training step", "bits per byte"], ["training step", "learning rate"],
+      ["training step", "norm"], ["training step", "tokens per second"]])"));
   EXPECT_EQ(page["dashed"], 2);
   EXPECT_EQ(page["marks"], 1);
-  expect_contains(page["samples"], "<span class=\"prompt\">Once</span> &lt;i&gt;more&lt;/i&gt;</pre>");
+  expect_contains(page["samples"],
+                  "<span class=\"prompt\">Once</span> &lt;i&gt;more&lt;/i&gt;</pre>");
+  const std::string samples = page["samples"];  // by step, the last one open
+  expect_starts_with(samples, "<details open><summary>step 50</summary>");
+  EXPECT_LT(samples.find("<summary>step 50<"), samples.find("<summary>step 40<"));
+  EXPECT_LT(samples.find("<summary>step 40<"), samples.find("<summary>step 2<"));
+  expect_contains(
+      page["settings"],
+      "<th scope=\"row\">final validation loss</th><td>–</td><td>3.125, over 50,000 tokens</td>");
+  expect_contains(page["settings"], "<th scope=\"row\">resumed from</th><td>30</td>");
   EXPECT_EQ(page["differs"], 5);  // file, kind, batch, lr, tokenizer
-  expect_contains(page["settings"], "<th scope=\"row\">≠ model.kind</th><td>gpt</td><td>mamba</td>");
+  expect_contains(page["settings"],
+                  "<th scope=\"row\">≠ model.kind</th><td>gpt</td><td>mamba</td>");
   EXPECT_EQ(page["only"].get<std::string>().find("model.context"), std::string::npos);
   expect_contains(page["tip"], "step 50<br>");
-  expect_contains(page["tip"], "a <b>0.08</b>, smooth ");
-  expect_contains(page["tip"], "b <b>3</b>, smooth ");
+  expect_contains(page["tip"], "a, training <b>0.08000</b>, smooth ");
+  expect_contains(page["tip"], "b, training <b>3.000</b>, smooth ");
   EXPECT_EQ(page["unclean"], ordered_json::array());
-  EXPECT_EQ(page["left"], 1);  // the first was switched off
+  EXPECT_EQ(page["left"], 2);  // the first run was switched off
 }
 
 TEST_F(ToolPlotScript, DrawsWhatIsHardlyThere) {

@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
+#include "tensorgrad/dataset.h"
 #include "tests/support/gpu_test.h"
 #include "tests/support/run_tool.h"
+#include "tests/support/tool_process.h"
 
 namespace tensorgrad {
 namespace {
@@ -16,8 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-const std::string kSmall =
-    " --dim 16 --layers 2 --heads 2 --context 16 --batch 2 --device cpu --threads 1 ";
+const std::string kSmall = " --dim 16 --layers 2 --context 16 --batch 2 --device cpu --threads 1 ";
 const std::string kBytes = kSmall + "--tokenizer bytes --sample 0 ";
 
 class ToolText : public testing::Test {
@@ -34,9 +38,13 @@ class ToolText : public testing::Test {
     return run_tool("train text " + arguments, wrapper);
   }
   std::string in(const std::string& name) const { return "'" + (folder / name).string() + "'"; }
-  // For the shell: until the file is there, for 20 s at most.
-  static std::string wait_for(const std::string& path) {
-    return "for i in $(seq 2000); do if [ -e " + path + " ]; then break; fi; sleep 0.01; done";
+  // The words of a call that trains on the text, for ToolProcess.
+  std::vector<std::string> words(const std::string& options, const std::string& run) const {
+    std::vector<std::string> all{"train", "text", text.string()};
+    std::istringstream parts(options);
+    all.insert(all.end(), std::istream_iterator<std::string>(parts), {});
+    all.insert(all.end(), {"--out", (folder / run).string()});
+    return all;
   }
   std::string file() const { return "'" + text.string() + "'"; }
   static ordered_json last(const ToolRun& run) {
@@ -88,12 +96,14 @@ TEST_F(ToolText, ARunIsAFolder) {
 
 TEST_F(ToolText, GoesOnAsIfItHadNeverStopped) {
   for (const std::string model : {"gpt", "mamba", "mamba2", "hybrid"}) {
-    const std::string arguments =
-        file() + kBytes + "--steps 240 --save-every 75 --json --model " + model + " --out ";
-    const ordered_json whole = last(train(arguments + in("whole " + model)));
-    // Ended from outside after its first checkpoint, long before its end, and gone on with nothing but the folder.
-    train(arguments + in(model) + " >/dev/null 2>&1 & " +
-          wait_for(in(model) + "/checkpoints/step-00000075.safetensors") + "; kill -9 $!");
+    const std::string options = kBytes + "--steps 240 --save-every 75 --json --model " + model;
+    const ordered_json whole = last(train(file() + options + " --out " + in("whole " + model)));
+    // Killed after its first checkpoint, long before its end, and resumed with nothing but the
+    // folder.
+    ToolProcess killed(words(options, model));
+    ASSERT_TRUE(killed.wait_for_lines(R"("step":76,)", 1)) << killed.errors();
+    killed.send(SIGKILL);
+    EXPECT_EQ(killed.wait(), 128 + SIGKILL);
     const ToolRun again =
         train("--resume --json --device cpu --threads 2 --sample 0 --out " + in(model));
     const ordered_json done = last(again);
@@ -112,15 +122,16 @@ TEST_F(ToolText, GoesOnAsIfItHadNeverStopped) {
 }
 
 TEST_F(ToolText, CtrlCSavesAndStops) {
+  ToolProcess run(words(kBytes + "--steps 100000 --json", "run"));
+  ASSERT_TRUE(run.wait_for_lines(R"("step",)", 1)) << run.errors();
+  run.send(SIGINT);
+  EXPECT_EQ(run.wait(), 130) << run.errors();
+  const auto done = ordered_json::parse(run.lines().back());
+  EXPECT_EQ(done["event"], "done");
+  EXPECT_EQ(done["stopped"], true);
+  const int made = done["step"];
+  expect_contains(run.errors(), "to go on: tg train text --resume --out");
   const std::string out = " --out " + in("run");
-  const ToolRun run = train(file() + kBytes + "--steps 100000 --json" + out, "timeout --foreground -s INT 2");
-  EXPECT_EQ(run.exit_code, 124) << run.err;  // timeout's own
-  const auto lines = json_lines(run);
-  ASSERT_FALSE(lines.empty());
-  EXPECT_EQ(lines.back()["event"], "done");
-  EXPECT_EQ(lines.back()["stopped"], true);
-  const int made = lines.back()["step"];
-  expect_contains(run.err, "to go on: tg train text --resume --out");
   EXPECT_TRUE(
       fs::exists(folder / "run" / "checkpoints" / fmt::format("step-{:08}.safetensors", made)));
   const ToolRun more =
@@ -134,7 +145,113 @@ TEST_F(ToolText, AFinishedRunSaysSo) {
   const ordered_json first = last(train(file() + kBytes + "--steps 5 --json" + out));
   const ToolRun again = train("--resume --json --device cpu --sample 0" + out);
   EXPECT_EQ(last(again)["params_sha256"], first["params_sha256"]);
-  expect_contains(again.err, "all 5 steps are made already\n  hint: --steps for more");
+  const std::string run = (folder / "run").string();
+  expect_contains(again.err,
+                  "\n" + run +
+                      ": the run is finished at step 5\n  hint: --steps 10 trains 5 more; " +
+                      "tg generate " + run + " writes text with it\n");
+  // Fewer steps than were made change nothing.
+  const std::string config = read(folder / "run" / "config.json");
+  const ToolRun fewer = train("--resume --steps 3 --device cpu" + out);
+  EXPECT_EQ(fewer.exit_code, 0) << fewer.err;
+  expect_contains(
+      fewer.out,
+      "\n" + run +
+          ": the run is finished at step 5, --steps 3 asks for fewer\n  hint: --steps 10 ");
+  EXPECT_EQ(read(folder / "run" / "config.json"), config);
+}
+
+TEST_F(ToolText, ARunThatIsNotFinishedSaysWhereItIs) {
+  ToolProcess killed(words(kBytes + "--steps 400 --save-every 5 --json", "run"));
+  ASSERT_TRUE(killed.wait_for_lines(R"("step":6,)", 1)) << killed.errors();
+  killed.send(SIGKILL);
+  EXPECT_EQ(killed.wait(), 128 + SIGKILL);
+  const ToolRun fewer = train("--resume --steps 2 --device cpu --out " + in("run"));
+  EXPECT_EQ(fewer.exit_code, 0) << fewer.err;
+  expect_contains(fewer.out,
+                  " of 400, so --steps 2 leaves nothing to do\n"
+                  "  hint: without --steps it goes on to step 400\n");
+}
+
+// A terminal that goes away ends a run as ctrl-C does: saved.
+TEST_F(ToolText, ASighupSavesAndStops) {
+  ToolProcess run(words(kBytes + "--steps 100000 --json", "run"));
+  ASSERT_TRUE(run.wait_for_lines(R"("step",)", 1)) << run.errors();
+  run.send(SIGHUP);
+  EXPECT_EQ(run.wait(), 128 + SIGHUP) << run.errors();
+  const ordered_json done = log("run").back();
+  EXPECT_EQ(done["event"], "done");
+  EXPECT_EQ(done["stopped"], true);
+  EXPECT_TRUE(fs::exists(folder / "run" / "checkpoints" /
+                         fmt::format("step-{:08}.safetensors", done["step"].get<int>())));
+}
+
+// What was made before this process is not counted as its work.
+TEST_F(ToolText, AResumedRunCountsItsOwnSteps) {
+  const std::string out = " --out " + in("run");
+  last(train(file() + kBytes + "--steps 5 --json" + out));
+  const ToolRun more = train("--resume --steps 8" + out);
+  EXPECT_EQ(more.exit_code, 0) << more.err;
+  expect_contains(more.out, "\n3 steps in ");
+  expect_contains(more.out, " (8 in all): loss ");
+}
+
+// A learning rate that changes nothing: the curve stays where it is, over the same tokens each
+// time, and the final figure, over more tokens, is no point of it.
+TEST_F(ToolText, TheCurveEndsComparably) {
+  std::ofstream(text) << [] {
+    std::string all;
+    for (int i = 0; all.size() < 400'000; ++i)
+      all += "the cat sat on mat " + std::to_string(i * i) + "\n";
+    return all;
+  }();
+  const std::string out = " --out " + in("run");
+  last(train(file() +
+             " --dim 8 --layers 1 --heads 1 --context 64 --batch 16 --device cpu --tokenizer bytes "
+             "--sample 0 --lr 1e-30 --steps 4 --validate-every 2 --json" +
+             out));
+  std::vector<ordered_json> curve, final;
+  for (const ordered_json& line : log("run")) {
+    if (line["event"] == "validation") curve.push_back(line);
+    if (line["event"] == "final") final.push_back(line);
+  }
+  ASSERT_EQ(curve.size(), 2u);
+  EXPECT_EQ(curve[0]["step"], 2);
+  EXPECT_EQ(curve[1]["step"], 4);
+  EXPECT_EQ(curve[0]["loss"], curve[1]["loss"]);
+  ASSERT_EQ(final.size(), 1u);
+  EXPECT_EQ(keys(final[0]), "event step loss perplexity bits_per_byte tokens");
+  EXPECT_EQ(final[0]["tokens"], log("run").front()["validation_tokens"].get<int>() - 1);
+  EXPECT_GT(final[0]["tokens"], 20'000);
+  EXPECT_NE(final[0]["loss"], curve[1]["loss"]);
+  EXPECT_EQ(log("run").back()["validation"], final[0]["loss"]);
+  // Going on makes it the past: there is one final figure.
+  last(train("--resume --steps 6 --json" + out));
+  int finals = 0;
+  for (const ordered_json& line : log("run")) finals += line["event"] == "final";
+  EXPECT_EQ(finals, 1);
+}
+
+// A line shows when its validation loss was measured.
+TEST_F(ToolText, TheValidationLossHasItsStep) {
+  const ToolRun run = train(file() + kBytes + "--steps 15 --validate-every 4 --out " + in("run"));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::map<int, int> shown;
+  for (std::string line; std::getline(lines, line);) {
+    int step = 0, of = 0;
+    if (std::sscanf(line.c_str(), "step %d/", &step) != 1) continue;
+    const std::size_t at = line.find(" at step ");
+    if (at != line.npos && std::sscanf(line.c_str() + at, " at step %d", &of) == 1)
+      shown[step] = of;
+    else
+      shown[step] = 0;
+  }
+  EXPECT_EQ(shown[3], 0);
+  EXPECT_EQ(shown[4], 4);
+  EXPECT_EQ(shown[7], 4);
+  EXPECT_EQ(shown[8], 8);
+  EXPECT_EQ(shown[15], 15);
 }
 
 TEST_F(ToolText, ABadCheckpointIsNamedAndTheOneBeforeUsed) {
@@ -182,6 +299,22 @@ TEST_F(ToolText, BadInputGetsAClearMessage) {
       {file() + kBytes + "--lr 0", 2, "'0' is not a number above 0\n"},
       {file() + kBytes + "--validation 2", 2, "'2' is not a number from 0 to 0.9\n"},
       {file() + " --dim 30 --heads 4 --out " + in("c"), 1, "30"},
+      {file() + " --model hybrid --dim 6 --heads 2 --out " + in("e"), 1,
+       "tg: SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads "
+       "2 (size 3)\n"},
+      {file() + kBytes + "--state 8", 2,
+       "tg: --state: for --model mamba or mamba2 or hybrid, not for gpt\n"},
+      {file() + kBytes + "--model mamba --positions learned", 2,
+       "tg: --positions: for --model gpt, not for mamba\n"},
+      {file() + kBytes + "--model mamba --heads 2", 2,
+       "tg: --heads: for --model gpt or hybrid, not for mamba\n"},
+      {file() + kBytes + "--model mamba2 --groups 2", 2,
+       "tg: --groups: for --model gpt or hybrid, not for mamba2\n"},
+      {file() + kBytes + "--model mamba --activation relu", 2,
+       "tg: --activation: for --model gpt or hybrid, not for mamba\n"},
+      {file() + kBytes + "--norm batch", 2, "'batch' is none of layer, rms\n"},
+      {file() + kBytes + "--model hybrid --schedule 'mamba attends' --out " + in("f"), 1,
+       "unknown layer 'attends' in \"mamba attends\"\n  hint: mamba, mamba2 or attention\n"},
       {file() + kBytes + "--out " + in("full"), 2,
        ": not an empty folder\n  hint: another --out\n"},
       {file() + kBytes + "--out " + in("empty"), 1, ": cannot make the folder: Not a directory\n"},
@@ -205,6 +338,21 @@ TEST_F(ToolText, BadInputGetsAClearMessage) {
   EXPECT_FALSE(fs::exists("runs"));
 }
 
+// Nine bytes: the context that the message for a longer one suggests, and no validation to speak
+// of.
+TEST_F(ToolText, AVerySmallTextIsEnough) {
+  std::ofstream(folder / "short") << "too short";
+  const ToolRun run =
+      train(in("short") +
+            " --tokenizer bytes --context 7 --dim 16 --layers 1 --steps 2 --sample 0 "
+            "--device cpu --json --out " +
+            in("run"));
+  EXPECT_EQ(last(run)["step"], 2);
+  // Fewer byte pairs than were asked for do no harm.
+  EXPECT_EQ(
+      last(train(file() + kSmall + "--sample 3 --steps 2 --json --out " + in("pairs")))["step"], 2);
+}
+
 TEST_F(ToolText, ARunIsNotOverwritten) {
   const std::string out = " --out " + in("run");
   const ordered_json first = last(train(file() + kBytes + "--steps 5 --json" + out));
@@ -217,9 +365,53 @@ TEST_F(ToolText, ARunIsNotOverwritten) {
       other.err,
       "tg: --dim: the run in " + (folder / "run").string() +
           " has another value\n  hint: leave it out, or begin a new run with another --out\n");
-  std::ofstream(folder / "run" / "config.json") << "{";
-  expect_contains(train("--resume" + out).err, "config.json: not the config of a run: ");
+  const fs::path config = folder / "run" / "config.json";
+  const std::string good = read(config);
+  const auto altered = [&](const std::string& from, const std::string& to) {
+    std::string changed = good;
+    changed.replace(changed.find(from), from.size(), to);
+    std::ofstream(config, std::ios::binary) << changed;
+    return train("--resume" + out).err;
+  };
+  const std::string not_a_config = "config.json: not the config of a run: ";
+  expect_contains(altered(good, "{"), not_a_config + "not JSON: parse error");
+  expect_contains(altered("\"vocab\": 1024,", "\"vocab\": 1024, \"vocab\": 512,"),
+                  not_a_config + "\"vocab\" is there twice\n");
+  expect_contains(altered("\"steps\": 5", "\"steps\": 1e308"),
+                  not_a_config + "'training.steps' is a whole number of at least 1: 1e+308\n");
+  expect_contains(altered("\"lr\": 0.004", "\"lr\": 1e308"),
+                  not_a_config + "'training.lr' is a number: 1e+308\n");
+  expect_contains(altered("\"lr\"", "\"rl\""), not_a_config + "'training.lr' is missing\n");
+  expect_contains(altered("\"keep\": 3", "\"keep\": 3, \"kept\": 3"),
+                  not_a_config + "unknown name 'run.kept'\n");
+  expect_contains(altered("\"linear\"", "\"square\""),
+                  not_a_config + "unknown lr schedule 'square'\n");
+  expect_contains(altered(good, good + '\0'), not_a_config + "not JSON: byte ");
   EXPECT_TRUE(fs::exists(folder / "run" / "checkpoints" / "step-00000005.safetensors"));
+}
+
+// A FIFO without a writer would block, a device would fill the memory.
+TEST_F(ToolText, GoesOnWithRegularFilesOnly) {
+  const std::string out = " --out " + in("run");
+  last(train(file() + kBytes + "--steps 2 --json" + out));
+  for (const std::string name : {"log.jsonl", "config.json"}) {
+    const fs::path path = folder / "run" / name;
+    const std::string before = read(path);
+    fs::remove(path);
+    ASSERT_EQ(run_command("mkfifo '" + path.string() + "'").exit_code, 0);
+    const ToolRun fifo = train("--resume --steps 4" + out, "timeout 60");
+    EXPECT_EQ(fifo.exit_code, 1);
+    expect_contains(fifo.err, "tg: " + path.string() +
+                                  ": cannot read: a FIFO (named pipe), not a regular file\n");
+    fs::remove(path);
+    fs::create_symlink("/dev/zero", path);
+    const ToolRun zero = train("--resume --steps 4" + out, "timeout 60");
+    EXPECT_EQ(zero.exit_code, 1);
+    expect_contains(zero.err, "tg: " + path.string() +
+                                  ": cannot read: a character device, not a regular file\n");
+    fs::remove(path);
+    std::ofstream(path, std::ios::binary) << before;
+  }
 }
 
 // A disk that is full while a checkpoint is written: the message says so, and the checkpoints
@@ -266,6 +458,17 @@ TEST_F(ToolText, AFailedStartCanBeCorrected) {
     EXPECT_EQ(train(arguments + "--context 16 --heads 2").exit_code, 0) << bad;
     fs::remove_all(folder / "run");
   }
+}
+
+// A folder that becomes a loop of links: the error is told, and cleaning up does not throw another.
+TEST_F(ToolText, AFolderThatGoesAwayIsAnError) {
+  ToolProcess run(words(kBytes + "--steps 100000 --json", "run"));
+  ASSERT_TRUE(run.wait_for_lines(R"("step",)", 1)) << run.errors();
+  fs::rename(folder / "run", folder / "away");
+  fs::create_symlink("run", folder / "run");
+  run.send(SIGINT);
+  EXPECT_EQ(run.wait(), 1) << run.errors();
+  expect_contains(run.errors(), ": Too many levels of symbolic links\n");
 }
 
 // Going on needs nothing but the folder.
@@ -320,11 +523,9 @@ TEST_F(ToolText, AFullDiskLosesNothing) {
 }
 
 TEST_F(ToolText, TwoCannotTrainInOneFolder) {
-  const std::string out = " --out " + in("run");
-  const ToolRun run = run_command(
-      "('" TENSORGRAD_TG "' train text " + file() + kBytes + "--steps 100000" + out +
-      " >/dev/null 2>&1 & first=$!; " + wait_for(in("run") + "/log.jsonl") +
-      "; '" TENSORGRAD_TG "' train text --resume" + out + "; code=$?; kill -9 $first; exit $code)");
+  ToolProcess first(words(kBytes + "--steps 100000 --json", "run"));
+  ASSERT_TRUE(first.wait_for_lines(R"("step",)", 1)) << first.errors();
+  const ToolRun run = train("--resume --out " + in("run"));
   EXPECT_EQ(run.exit_code, 1);
   expect_contains(run.err,
                   "tg: " + (folder / "run").string() + ": another process is training there\n");
@@ -334,8 +535,8 @@ TEST_F(ToolText, EveryTokenizer) {
   for (const std::string tokenizer : {"bpe --vocab 280", "chars", "bytes"}) {
     const std::string name = tokenizer.substr(0, 3);
     const ordered_json done =
-        last(train(file() + kSmall + "--sample 0 --steps 4 --json --tokenizer " + tokenizer +
-                   " --out " + in(name)));
+        last(train(file() + kSmall + "--model mamba --sample 0 --steps 4 --json --tokenizer " +
+                   tokenizer + " --out " + in(name)));
     EXPECT_EQ(done["step"], 4);
     const ToolRun said =
         run_tool("generate " + in(name) + " --prompt 'the cat' --tokens 5 --device cpu --json");
@@ -344,18 +545,118 @@ TEST_F(ToolText, EveryTokenizer) {
   }
   // The byte pairs of one run for another: as it keeps them, and as files for other programs.
   const ordered_json kept =
-      last(train(file() + kSmall + "--sample 0 --steps 4 --json --tokenizer " +
+      last(train(file() + kSmall + "--model mamba --sample 0 --steps 4 --json --tokenizer " +
                  in("bpe/tokenizer.json") + " --out " + in("kept")));
   EXPECT_EQ(run_tool("convert " + in("bpe") + " " + in("weights") + " --to torch --tokenizer " +
                      in("files"))
                 .exit_code,
             0);
   const ordered_json files =
-      last(train(file() + kSmall + "--sample 0 --steps 4 --json --tokenizer " + in("files") +
-                 " --out " + in("from files")));
+      last(train(file() + kSmall + "--model mamba --sample 0 --steps 4 --json --tokenizer " +
+                 in("files") + " --out " + in("from files")));
   const ordered_json own = log("bpe").back();
   EXPECT_EQ(kept["params_sha256"], own["params_sha256"]);
   EXPECT_EQ(files["params_sha256"], own["params_sha256"]);
+}
+
+// Every setting of a model and of the learning rate is an option, and the run keeps it.
+TEST_F(ToolText, KeepsEverySetting) {
+  const std::string common = file() + kBytes + "--steps 2 --out ";
+  const auto kept = [&](const std::string& name, const std::string& arguments) {
+    EXPECT_EQ(train(common + in(name) + " " + arguments).exit_code, 0) << arguments;
+    return ordered_json::parse(read(folder / name / "config.json"));
+  };
+  const ordered_json hybrid =
+      kept("hybrid",
+           "--model hybrid --schedule 'mamba mamba2 attention' --state 4 --expand 1 --conv 3 "
+           "--dt-rank 2 "
+           "--discretisation zoh --head-size 4 --state-groups 2 --chunk 8 --norm rms --groups 1 "
+           "--activation silu --embedding-std 0.1 --warmup 1 --lr-schedule cosine --last-lr 0.25");
+  const ordered_json model = hybrid["model"], training = hybrid["training"];
+  EXPECT_EQ(model["schedule"], "mamba mamba2 attention");
+  EXPECT_EQ(model["state"], 4);
+  EXPECT_EQ(model["expand"], 1);
+  EXPECT_EQ(model["conv"], 3);
+  EXPECT_EQ(model["dt_rank"], 2);
+  EXPECT_EQ(model["discretisation"], "zoh");
+  EXPECT_EQ(model["head_size"], 4);
+  EXPECT_EQ(model["state_groups"], 2);
+  EXPECT_EQ(model["chunk"], 8);
+  EXPECT_EQ(model["norm"], "rms");
+  EXPECT_EQ(model["groups"], 1);
+  EXPECT_EQ(model["activation"], "silu");
+  EXPECT_EQ(model["embedding_std"], 0.1);
+  EXPECT_EQ(training["warmup"], 1);
+  EXPECT_EQ(training["lr_schedule"], "cosine");
+  EXPECT_EQ(training["last_lr_share"], 0.25);
+  EXPECT_EQ(kept("gpt", "--positions learned")["model"]["positions"], "learned");
+  EXPECT_EQ(kept("default", "")["model"]["positions"], "rotary");
+  // The newest step of each can be gone on with, and generates.
+  for (const char* name : {"hybrid", "gpt"})
+    EXPECT_EQ(
+        last(train("--resume --json --device cpu --sample 3 --steps 3 --out " + in(name)))["step"],
+        3);
+  for (const char* other : {"--norm layer", "--lr-schedule linear", "--state 8"})
+    EXPECT_EQ(train(std::string("--resume ") + other + " --out " + in("hybrid")).exit_code, 2)
+        << other;
+}
+
+// A run from before there was a choice goes on as it began.
+TEST_F(ToolText, GoesOnWithARunFromBefore) {
+  const std::string run = in("run");
+  const std::string as_before =
+      kBytes + "--positions learned --lr-schedule cosine --last-lr 0.1 --steps 6 --json ";
+  const ordered_json whole = last(train(file() + as_before + "--out " + in("whole")));
+  train(file() + as_before + "--save-every 3 --out " + run);
+  fs::remove(folder / "run" / "checkpoints" / "step-00000006.safetensors");
+  ordered_json config = ordered_json::parse(read(folder / "run" / "config.json"));
+  for (const char* name : {"warmup", "lr_schedule", "last_lr_share"})
+    config["training"].erase(name);
+  for (const char* name : {"chunk", "state_groups", "discretisation", "positions", "rope_base",
+                           "norm", "embedding_std"})
+    config["model"].erase(name);
+  std::ofstream(folder / "run" / "config.json") << config.dump();
+  EXPECT_EQ(last(train("--resume --json --device cpu --out " + run))["params_sha256"],
+            whole["params_sha256"]);
+}
+
+// What gzip makes of the same part of the text, having seen the rest: here from the sizes of files.
+TEST_F(ToolText, ComparesWithCompressors) {
+  if (run_command("gzip --version").exit_code != 0) GTEST_SKIP() << "gzip is not installed";
+  const ToolRun run = train(file() + kBytes + "--steps 2 --out " + in("run"));
+  const ordered_json done = log("run").back();
+  const std::int64_t all = static_cast<std::int64_t>(fs::file_size(text)),
+                     rest = training_bytes_of(text, 0.1);
+  const std::string cut = "head -c " + std::to_string(rest) + " " + file();
+  ASSERT_EQ(run_command("(gzip -9 < " + file() + " > " + in("all.gz") + "; " + cut +
+                        " | gzip -9 > " + in("rest.gz") + ")")
+                .exit_code,
+            0);
+  const double bytes = static_cast<double>(fs::file_size(folder / "all.gz")) -
+                       static_cast<double>(fs::file_size(folder / "rest.gz"));
+  const double bits = 8 * bytes / static_cast<double>(all - rest);
+  EXPECT_NEAR(done["gzip_bits_per_byte"].get<double>(), bits, 1e-4);
+  expect_contains(run.out, fmt::format(", gzip: {:.2f}", bits));
+  expect_contains(run.out, "(a model that only counts tokens: ");
+}
+
+// Without `head` both sizes are those of nothing: there is no figure, where 0.00 would be one.
+TEST_F(ToolText, ACompressorThatFailsIsLeftOut) {
+  if (run_command("gzip --version").exit_code != 0) GTEST_SKIP() << "gzip is not installed";
+  fs::create_directories(folder / "bin");
+  std::ofstream(folder / "bin" / "head") << "#!/bin/sh\nexit 1\n";
+  fs::permissions(folder / "bin" / "head", fs::perms::owner_all);
+  const ToolRun run =
+      train(file() + kBytes + "--steps 2 --out " + in("run"), "PATH=" + in("bin") + ":\"$PATH\"");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  expect_contains(run.out, "(a model that only counts tokens: ");
+  EXPECT_EQ(run.out.find("gzip"), std::string::npos) << run.out;
+  EXPECT_FALSE(log("run").back().contains("gzip_bits_per_byte"));
+  // Any name of a file is taken as it is.
+  fs::copy_file(text, folder / "it's $HOME");
+  EXPECT_TRUE(last(train("\"" + folder.string() + "/it's \\$HOME\"" + kBytes +
+                         "--steps 2 --json --out " + in("quoted")))
+                  .contains("gzip_bits_per_byte"));
 }
 
 TEST_F(ToolText, Generate) {

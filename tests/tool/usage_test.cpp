@@ -1,6 +1,9 @@
 // Help, and what the tool says to wrong words on the command line: message and exit code.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/support/run_tool.h"
 
 namespace tensorgrad {
@@ -14,6 +17,7 @@ TEST(ToolHelp, BareCallListsTheCommands) {
   EXPECT_EQ(run.exit_code, 0);
   for (const char* command : kCommands) expect_contains(run.out, command);
   EXPECT_EQ(run.out, run_tool("--help").out);
+  EXPECT_TRUE(run.out.ends_with("\n"));
   EXPECT_EQ(run.err, "");
 }
 
@@ -40,6 +44,16 @@ TEST(ToolHelp, Version) {
   const ToolRun run = run_tool("--version");
   EXPECT_EQ(run.exit_code, 0);
   expect_starts_with(run.out, "tensorgrad ");
+  EXPECT_EQ(run_tool("-v").out, run.out);
+}
+
+// The most useful thing it does, with the folder that it makes.
+TEST(ToolHelp, ShowsHowToTrainOnText) {
+  const std::string help = run_tool("--help").out;
+  expect_contains(help, "\n  tg train text book.txt ");
+  expect_contains(help, "\n  tg generate runs/book-gpt ");
+  expect_contains(help, "a task of its own or a text file");
+  expect_contains(run_tool("train text --help").out, "the run is in runs/book-gpt");
 }
 
 struct WrongCall {
@@ -60,10 +74,18 @@ TEST_P(ToolUsage, SaysWhatIsWrong) {
 INSTANTIATE_TEST_SUITE_P(
     , ToolUsage,
     testing::Values(
-        WrongCall{"trian", 2, "there is no command 'trian': the commands are train, generate, convert, inspect, plot, show, "},
+        WrongCall{"trian", 2,
+                  "there is no command 'trian': the commands are train, generate, convert, "
+                  "inspect, plot, show, "},
+        WrongCall{
+            "test -R ops", 2,
+            "test: a command of the wrapper ./tg in a checkout of tensorgrad, not of the tool\n"
+            "  hint: ./tg test, in the folder of the checkout\n"},
+        WrongCall{"webgpu", 2, "webgpu: a command of the wrapper ./tg in a checkout"},
         WrongCall{"train", 2, "train: which task?\n  hint: tg train addition\n"},
-        WrongCall{"train sine", 2,
-                  "there is no task 'sine': the tasks are addition, copy, sin, text\n  hint: sin?\n"},
+        WrongCall{
+            "train sine", 2,
+            "there is no task 'sine': the tasks are addition, copy, sin, text\n  hint: sin?\n"},
         WrongCall{"train sin --steps 0", 2,
                   "--steps: '0' is not a whole number from 1 to 2,147,483,648\n  hint: tg train "
                   "--help\n"},
@@ -92,7 +114,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"inspect", 2, "inspect: which file?\n  hint: tg inspect model.safetensors\n"},
         WrongCall{"inspect /nowhere/x.safetensors", 1,
                   "/nowhere/x.safetensors: cannot read: No such file or directory\n"},
-        WrongCall{"plot", 2, "plot: which run?\n  hint: tg plot runs/tale\n"},
+        WrongCall{"plot", 2, "plot: which run?\n  hint: tg plot runs/book-gpt\n"},
         WrongCall{"plot /nowhere", 1, "/nowhere: no run: there is no such folder\n"},
         WrongCall{"show", 2, "show: which model?"},
         WrongCall{"show gpt_smal", 2,
@@ -110,17 +132,80 @@ INSTANTIATE_TEST_SUITE_P(
                   "--page: cannot write '/nowhere/x.html': No such file or directory\n"}));
 
 TEST(ToolUsageHints, ANearNameIsOffered) {
+  expect_contains(run_tool("train Sine").err, "\n  hint: sin?\n");
+  expect_contains(run_tool("PLOT x").err, "\n  hint: plot?\n");
+  expect_contains(run_tool("train sin --STEPS 3").err, "\n  hint: did you mean --steps?\n");
+  expect_contains(run_tool("bench --device WEBGPU").err, "\n  hint: webgpu?\n");
   expect_contains(run_tool("bench --without fuze").err, "\n  hint: fuse?\n");
   expect_contains(run_tool("bench --device wegpu").err, "\n  hint: webgpu?\n");
 }
 
 // Only what is there is offered.
 TEST(ToolUsageHints, NoAdapterIsOfferedThatIsNotThere) {
-  const ToolRun run = run_tool("train sin --device abacus", "env TG_WEBGPU_LIBRARY=/nowhere/dawn.so");
+  const ToolRun run =
+      run_tool("train sin --device abacus", "env TENSORGRAD_WEBGPU_LIBRARY=/nowhere/dawn.so");
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.err,
-            "tg: --device: there is no device 'abacus': the devices are auto, cpu, webgpu\n  hint: tg "
-            "train --help\n");
+  EXPECT_EQ(
+      run.err,
+      "tg: --device: there is no device 'abacus': the devices are auto, cpu, webgpu\n  hint: tg "
+      "train --help\n");
+}
+
+// What the operating system refuses is told with the path and the reason, not as an exception's
+// text.
+TEST(ToolPaths, SayWhatIsWrongWithThem) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "tg_paths";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  fs::create_symlink("loop", folder / "loop");
+  std::ofstream(folder / "file") << "the cat sat on the mat\n";
+  const std::string loop = (folder / "loop" / "x").string(), file = (folder / "file").string();
+  const std::string long_name = "/" + std::string(300, 'x');
+  const struct {
+    std::string arguments, path;
+  } cases[] = {
+      {"train text " + loop, loop},
+      {"train text " + long_name, long_name},
+      {"train text " + file + " --out " + loop, loop},
+      {"train text " + file + " --out " + long_name, long_name},
+      {"train text " + file + " --out " + file, file},
+      {"train text " + file + " --out /proc/none", "/proc/none"},
+      {"train text --resume --out " + loop, loop},
+      {"train text --resume --out " + file, file},
+      {"train " + loop, loop},
+      {"generate " + loop, loop},
+      {"generate " + long_name, long_name},
+      {"plot " + loop, loop},
+      {"plot " + file, file},
+      {"plot " + long_name, long_name},
+      {"inspect " + loop, loop},
+      {"convert " + loop + " " + (folder / "out").string() + " --to torch", loop},
+      {"verify " + loop, loop},
+      {"bench --models mlp_sin --profile --page " + loop, loop},
+  };
+  for (const auto& bad : cases) {
+    const ToolRun run = run_tool(bad.arguments);
+    EXPECT_NE(run.exit_code, 0) << bad.arguments;
+    EXPECT_LE(run.exit_code, 2) << bad.arguments;
+    expect_starts_with(run.err, "tg: ");
+    expect_contains(run.err, bad.path);
+    for (const char* raw : {"filesystem error", "json.exception", "[/", "terminate"})
+      EXPECT_EQ(run.err.find(raw), std::string::npos) << bad.arguments << "\n" << run.err;
+  }
+  fs::remove_all(folder);
+}
+
+TEST(ToolPaths, ACurrentFolderThatIsGone) {
+  const std::string gone = testing::TempDir() + "tg_gone";
+  const std::string there =
+      "mkdir -p '" + gone + "' && cd '" + gone + "' && rmdir '" + gone + "' &&";
+  const ToolRun train = run_tool("train text book.txt", there);
+  EXPECT_EQ(train.exit_code, 1);
+  EXPECT_EQ(train.err, "tg: book.txt: cannot read: No such file or directory\n");
+  const ToolRun plot = run_tool("plot .", there);
+  EXPECT_EQ(plot.exit_code, 1);
+  EXPECT_EQ(plot.err, "tg: .: no run: it has no log.jsonl that can be read\n");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// The PyTorch reference values hold with each pass of the compiler left out, on one thread and on two.
+// The PyTorch reference values hold with each pass of the compiler left out, on one thread and on
+// two.
 #include <gtest/gtest.h>
 
 #include "tensorgrad/compile.h"
@@ -17,17 +18,21 @@ class Without : public testing::TestWithParam<std::string> {};
 
 TEST_P(Without, TheReferenceValuesHold) {
   for (const char* threads : {"1", "2"}) {
-    const ToolRun run = run_tool("verify '" + std::string(TENSORGRAD_SOURCE_DIR) + "/tests/fixtures' --device cpu --json --threads " + std::string(threads) + " --without " + GetParam());
+    const ToolRun run = run_tool("verify '" + std::string(TENSORGRAD_SOURCE_DIR) +
+                                 "/tests/fixtures' --device cpu --json --threads " +
+                                 std::string(threads) + " --without " + GetParam());
     ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, Without, testing::ValuesIn(names()), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(, Without, testing::ValuesIn(names()),
+                         [](const auto& test) { return test.param; });
 
 // Leaving passes out does something: more kernels, more memory or a larger graph.
 TEST_P(Without, ThePlanIsAnother) {
   // A transformer splits nothing: there would be nothing to join.
-  const std::string model = GetParam() == "join" ? "mamba_block" : "addition", show = "show " + model + " --stage plan --json";
+  const std::string model = GetParam() == "join" ? "mamba_block" : "addition",
+                    show = "show " + model + " --stage plan --json";
   const auto with = json_lines(run_tool(show))[0];
   const auto without = json_lines(run_tool(show + " --without " + GetParam()))[0];
   // The model does no arithmetic on numbers alone, and its attention is not written out.
@@ -39,8 +44,10 @@ TEST(WithoutNames, AreChecked) {
   const ToolRun run = run_tool("show addition --without fuse,magic");
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.err,
-            "tg: --without: there is no pass 'magic': the passes are attention, expand, fold, algebra, join, views, cse, "
-            "products, dce, fuse, inline, merge, side_by_side, ride, overlap, in_place, reuse\n  hint: tg show --help\n");
+            "tg: --without: there is no pass 'magic': the passes are attention, expand, fold, "
+            "algebra, join, views, cse, "
+            "products, dce, fuse, inline, merge, side_by_side, ride, overlap, in_place, reuse\n  "
+            "hint: tg show --help\n");
 }
 
 }  // namespace

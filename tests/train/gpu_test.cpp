@@ -1,4 +1,5 @@
-// What users run, on a GPU: the fixtures, the task `addition`, the examples. A software driver takes minutes for all.
+// What users run, on a GPU: the fixtures, the task `addition`, the examples. A software driver
+// takes minutes for all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,11 +16,12 @@ class SlowGpuFixtures : public GpuTest {};
 
 TEST_F(SlowGpuFixtures, AllOfPyTorchsPass) {
   const VerifyRun run = run_verify(kFixtures, "--device webgpu");
-  EXPECT_EQ(run.done.dump(), R"({"event":"done","passed":149,"failed":0,"skipped":0})") << run.tool.err;
+  EXPECT_EQ(run.done.dump(), R"({"event":"done","passed":149,"failed":0,"skipped":0})")
+      << run.tool.err;
   EXPECT_EQ(run.tool.exit_code, 0);
 }
 
-class SlowGpuTrain : public GpuTest {};
+class ReleaseGpuTrain : public GpuTest {};
 
 nlohmann::ordered_json train(const std::string& arguments) {
   const ToolRun run = run_tool("train " + arguments + " --device webgpu --json");
@@ -28,8 +30,9 @@ nlohmann::ordered_json train(const std::string& arguments) {
   return lines.empty() ? nlohmann::ordered_json() : lines.back();
 }
 
-// Far from the 1,500 steps of 128 that it takes to add, and far from guessing, whose loss is log(10) = 2.3.
-TEST_F(SlowGpuTrain, AdditionLearnsAndDependsOnTheSeedAlone) {
+// Far from the 1,500 steps of 128 that it takes to add, and far from guessing, whose loss is
+// log(10) = 2.3.
+TEST_F(ReleaseGpuTrain, AdditionLearnsAndDependsOnTheSeedAlone) {
   const std::string arguments = "addition --steps 60 --batch 16 --seed 1";
   const auto one = train(arguments), again = train(arguments);
   EXPECT_LT(one["loss"].get<double>(), 1.9);
@@ -38,29 +41,31 @@ TEST_F(SlowGpuTrain, AdditionLearnsAndDependsOnTheSeedAlone) {
 }
 
 class GpuExamples : public GpuTest, public testing::WithParamInterface<std::string> {};
-class SlowGpuExamples : public GpuExamples {};
+class ReleaseGpuExamples : public GpuExamples {};
 
 // All of them; the first two take seconds.
 std::vector<std::string> examples(bool quick) {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(TENSORGRAD_SOURCE_DIR "/examples"))
-    if (const std::string name = file.path().stem(); file.path().extension() == ".cpp" && (name < "03") == quick)
+    if (const std::string name = file.path().stem();
+        file.path().extension() == ".cpp" && (name < "03") == quick)
       names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 void expect_good_end(const std::string& example) {
-  const ToolRun run = run_command("TENSORGRAD_DEVICE=webgpu '" TENSORGRAD_EXAMPLES "/example_" + example + "'");
+  const ToolRun run =
+      run_command("TENSORGRAD_DEVICE=webgpu '" TENSORGRAD_EXAMPLES "/example_" + example + "'");
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
 }
 
 TEST_P(GpuExamples, EndsWell) { expect_good_end(GetParam()); }
-TEST_P(SlowGpuExamples, EndsWell) { expect_good_end(GetParam()); }
+TEST_P(ReleaseGpuExamples, EndsWell) { expect_good_end(GetParam()); }
 
 const auto name_of = [](const auto& test) { return test.param; };
 INSTANTIATE_TEST_SUITE_P(Examples, GpuExamples, testing::ValuesIn(examples(true)), name_of);
-INSTANTIATE_TEST_SUITE_P(Examples, SlowGpuExamples, testing::ValuesIn(examples(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(Examples, ReleaseGpuExamples, testing::ValuesIn(examples(false)), name_of);
 
 }  // namespace
 }  // namespace tensorgrad

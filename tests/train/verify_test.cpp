@@ -26,7 +26,8 @@ TEST_P(Fixtures, AllOfPyTorchsPass) {
     EXPECT_LE(line["worst"].get<double>(), 1) << line;
   }
   EXPECT_EQ(run.tool.err.find("skip"), run.tool.err.find("skipped on"));
-  EXPECT_EQ(run.tool.err.find("skip", run.tool.err.find("skip") + 1), std::string::npos) << run.tool.err;
+  EXPECT_EQ(run.tool.err.find("skip", run.tool.err.find("skip") + 1), std::string::npos)
+      << run.tool.err;
 }
 
 TEST_P(Fixtures, AllOfPythonsPass) {

@@ -2,6 +2,7 @@
 #include "runtime/webgpu/choices.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,7 +15,9 @@ namespace fs = std::filesystem;
 class WebgpuChoices : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(testing::TempDir()) / ("tg_choices_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    folder_ = fs::path(testing::TempDir()) /
+              ("tg_choices_" +
+               std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
     fs::remove_all(folder_);
     file_ = folder_ / "deep" / "choices.json";
   }
@@ -44,14 +47,17 @@ TEST_F(WebgpuChoices, AreRememberedBetweenPrograms) {
   EXPECT_EQ(last.find("card", "k1"), "128x64x16");
   EXPECT_EQ(last.find("card", "k2"), "64x64x32");
   EXPECT_EQ(last.find("another card", "k1"), "64x128x16");
-  EXPECT_EQ(std::distance(fs::directory_iterator(file_.parent_path()), {}), 1);  // no half-written files
+  EXPECT_EQ(std::distance(fs::directory_iterator(file_.parent_path()), {}),
+            1);  // no half-written files
 }
 
 TEST_F(WebgpuChoices, AFileThatIsNoneOfOursIsIgnoredAndReplaced) {
-  for (const char* text : {"", "{", "[1, 2]", "null", R"({"format": "tensorgrad choices", "version": 1})",
-                           R"({"format": "tensorgrad choices", "version": 0, "adapters": {"card": {"k": {"tiles": "1x1x1", "kernel": ""}}}})",
-                           R"({"format": "tensorgrad choices", "version": 1, "adapters": {"card": {"k": {"tiles": 7, "kernel": ""}}}})",
-                           R"({"format": "tensorgrad choices", "version": 1, "adapters": {"card": [1]}})"}) {
+  for (
+      const char* text :
+      {"", "{", "[1, 2]", "null", R"({"format": "tensorgrad choices", "version": 1})",
+       R"({"format": "tensorgrad choices", "version": 0, "adapters": {"card": {"k": {"tiles": "1x1x1", "kernel": ""}}}})",
+       R"({"format": "tensorgrad choices", "version": 1, "adapters": {"card": {"k": {"tiles": 7, "kernel": ""}}}})",
+       R"({"format": "tensorgrad choices", "version": 1, "adapters": {"card": [1]}})"}) {
     SCOPED_TRACE(text);
     write(text);
     webgpu::Choices choices(file_);
@@ -60,6 +66,20 @@ TEST_F(WebgpuChoices, AFileThatIsNoneOfOursIsIgnoredAndReplaced) {
     choices.save();
     EXPECT_EQ(webgpu::Choices(file_).find("card", "k"), "64x64x32");
   }
+}
+
+// A FIFO without a writer would block, a device would fill the memory.
+TEST_F(WebgpuChoices, OnlyARegularFileIsRead) {
+  fs::create_directories(file_.parent_path());
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);
+  webgpu::Choices choices(file_);
+  EXPECT_FALSE(choices.find("card", "k"));
+  choices.add("card", "k", "64x64x32", "");
+  choices.save();
+  EXPECT_EQ(webgpu::Choices(file_).find("card", "k"), "64x64x32");
+  fs::remove(file_);
+  fs::create_symlink("/dev/zero", file_);
+  EXPECT_FALSE(webgpu::Choices(file_).find("card", "k"));
 }
 
 TEST_F(WebgpuChoices, WithoutAPlaceToWriteNothingIsLost) {

@@ -27,38 +27,44 @@ const Case kCases[] = {
   %3 = input {name="x", dtype=f32, shape=[8]}
   %4 = exp(%3)
   update "s" = %4
-)", 8},
+)",
+     8},
     {"columns", R"(
   %2 = state {name="s", dtype=f32, shape=[8]}
   %3 = input {name="x", dtype=f32, shape=[50,8]}
   %4 = reduce_sum(%3) {axes=[0]}
   update "s" = %4
-)", 8},
+)",
+     8},
     {"matmul", R"(
   %2 = state {name="s", dtype=f32, shape=[4,4]}
   %3 = input {name="x", dtype=f32, shape=[4,4]}
   %4 = matmul(%3, %3)
   update "s" = %4
-)", 16},
+)",
+     16},
     {"long_rows", R"(
   %2 = state {name="s", dtype=f32, shape=[2]}
   %3 = input {name="x", dtype=f32, shape=[2,40000]}
   %4 = reduce_sum(%3) {axes=[1]}
   update "s" = %4
-)", 2},
+)",
+     2},
     {"columns_in_parts", R"(
   %2 = state {name="s", dtype=f32, shape=[8]}
   %3 = input {name="x", dtype=f32, shape=[9000,8]}
   %4 = reduce_sum(%3) {axes=[0]}
   update "s" = %4
-)", 8},
+)",
+     8},
     {"matmul_in_parts", R"(
   %2 = state {name="s", dtype=f32, shape=[32,32]}
   %3 = input {name="x", dtype=f32, shape=[4096,32]}
   %4 = permute(%3) {order=[1,0]}
   %5 = matmul(%4, %3)
   update "s" = %5
-)", 1024},
+)",
+     1024},
     {"column_sums", R"(
   %2 = state {name="s", dtype=f32, shape=[32]}
   %3 = input {name="x", dtype=f32, shape=[4096,32]}
@@ -67,59 +73,68 @@ const Case kCases[] = {
   %6 = reduce_sum(%3) {axes=[0]}
   output "p" = %5
   update "s" = %6
-)", 32},
+)",
+     32},
     {"arg_reduce", R"(
   %2 = state {name="s", dtype=i32, shape=[4]}
   %3 = input {name="x", dtype=f32, shape=[4,6]}
   %4 = argmax(%3) {axis=1}
   update "s" = %4
-)", 4},
+)",
+     4},
     {"scan", R"(
   %2 = state {name="s", dtype=f32, shape=[2,40]}
   %3 = input {name="x", dtype=f32, shape=[2,40]}
   %4 = cumsum(%3) {axis=1, reverse=false}
   update "s" = %4
-)", 80},
+)",
+     80},
     {"segment_sum", R"(
   %2 = state {name="s", dtype=f32, shape=[5,2]}
   %3 = input {name="x", dtype=f32, shape=[6,2]}
   %4 = input {name="ids", dtype=i32, shape=[6]}
   %5 = segment_sum(%3, %4) {rows=5}
   update "s" = %5
-)", 10},
+)",
+     10},
     {"segment_sum_in_parts", R"(
   %2 = state {name="s", dtype=f32, shape=[5,2]}
   %3 = input {name="x", dtype=f32, shape=[3000,2]}
   %4 = input {name="ids", dtype=i32, shape=[3000]}
   %5 = segment_sum(%3, %4) {rows=5}
   update "s" = %5
-)", 10},
+)",
+     10},
     {"segment_sum_sorted", R"(
   %2 = state {name="s", dtype=f32, shape=[1024,2]}
   %3 = input {name="x", dtype=f32, shape=[6,2]}
   %4 = input {name="ids", dtype=i32, shape=[6]}
   %5 = segment_sum(%3, %4) {rows=1024}
   update "s" = %5
-)", 2048},
+)",
+     2048},
     {"scatter_add", R"(
   %2 = state {name="s", dtype=f32, shape=[2,5]}
   %3 = input {name="x", dtype=f32, shape=[2,3]}
   %4 = input {name="ids", dtype=i32, shape=[2,3]}
   %5 = scatter_add(%3, %4) {axis=1, size=5}
   update "s" = %5
-)", 10},
+)",
+     10},
 };
 
 class GpuFaultGuard : public GpuTest, public testing::WithParamInterface<Case> {};
 
-// The state after a run over zeros: with something noted before it, or not. It is 7 everywhere before.
+// The state after a run over zeros: with something noted before it, or not. It is 7 everywhere
+// before.
 std::vector<std::uint32_t> run(const Case& c, bool noted) {
   // Some kernel of the program checks ids; else nothing could be noted.
   const std::string text = fmt::format(R"(graph {{
   %0 = input {{name="row", dtype=i32, shape=[3]}}
   %1 = check_index(%0) {{size=9}}{}  output "checked" = %1
 }}
-)", c.graph);
+)",
+                                       c.graph);
   const auto device = runtime::open_device("webgpu", 0);
   schedule::Layout parameters, state, inputs;
   const schedule::Plan plan =

@@ -1,4 +1,5 @@
-// Whole programs on a GPU: they train as on the CPU, with the same bits each time, and what goes wrong is told.
+// Whole programs on a GPU: they train as on the CPU, with the same bits each time, and what goes
+// wrong is told.
 #include <cmath>
 #include <functional>
 #include <set>
@@ -23,21 +24,29 @@ Tensor predict(const Mlp& m, const Tensor& x) { return m.l2(gelu(capture("hidden
 Tensor loss_of(const Mlp& m, const Inputs& in) { return mse_loss(predict(m, in["x"]), in["y"]); }
 
 TrainingOptions options(const char* device, NonFinite non_finite = NonFinite::fail) {
-  return {.inputs = {{"x", {32, 3}}, {"y", {32, 2}}}, .optimizer = AdamW{.lr = 0.01}, .clip_grad_norm = 1,
-          .non_finite = non_finite, .seed = 5, .device = device};
+  return {.inputs = {{"x", {32, 3}}, {"y", {32, 2}}},
+          .optimizer = AdamW{.lr = 0.01},
+          .clip_grad_norm = 1,
+          .non_finite = non_finite,
+          .seed = 5,
+          .device = device};
 }
 
 std::vector<float> wave(std::size_t count, int step) {
   std::vector<float> out;
-  for (std::size_t i = 0; i < count; ++i) out.push_back(std::sin(0.7f * static_cast<float>(i) + 0.3f * static_cast<float>(step)));
+  for (std::size_t i = 0; i < count; ++i)
+    out.push_back(std::sin(0.7f * static_cast<float>(i) + 0.3f * static_cast<float>(step)));
   return out;
 }
 
 template <class T>
-Result step(T& train, int i) { return train.step({{"x", wave(96, i)}, {"y", wave(64, 2 * i)}}); }
+Result step(T& train, int i) {
+  return train.step({{"x", wave(96, i)}, {"y", wave(64, 2 * i)}});
+}
 
 TEST_F(GpuProgram, TrainsAsTheCpuDoes) {
-  auto cpu = compile(Mlp{}, options("cpu"), loss_of), gpu = compile(Mlp{}, options("webgpu"), loss_of);
+  auto cpu = compile(Mlp{}, options("cpu"), loss_of),
+       gpu = compile(Mlp{}, options("webgpu"), loss_of);
   EXPECT_EQ(gpu.device(), "webgpu:0");
   EXPECT_EQ(cpu.fingerprint(), gpu.fingerprint());  // initial weights
   for (int i = 0; i < 30; ++i) {
@@ -55,21 +64,25 @@ TEST_F(GpuProgram, GivesTheSameBitsEachTime) {
   for (int round = 0; round < 2; ++round) {
     auto train = compile(Mlp{}, options("webgpu"), loss_of);
     for (int i = 0; i < 20; ++i) step(train, i);
-    if (round == 0) first = train.fingerprint();
-    else EXPECT_EQ(train.fingerprint(), first);
+    if (round == 0)
+      first = train.fingerprint();
+    else
+      EXPECT_EQ(train.fingerprint(), first);
   }
 }
 
 // Results are read late, in any order, and keep their numbers while later steps run.
 TEST_F(GpuProgram, ResultsKeepTheirNumbers) {
-  auto now = compile(Mlp{}, options("webgpu"), loss_of), later = compile(Mlp{}, options("webgpu"), loss_of);
+  auto now = compile(Mlp{}, options("webgpu"), loss_of),
+       later = compile(Mlp{}, options("webgpu"), loss_of);
   std::vector<float> wanted;
   std::vector<Result> kept;
   for (int i = 0; i < 40; ++i) {
     wanted.push_back(step(now, i).loss());
     kept.push_back(step(later, i));
   }
-  for (int i = 39; i >= 0; --i) EXPECT_EQ(kept[static_cast<std::size_t>(i)].loss(), wanted[static_cast<std::size_t>(i)]) << i;
+  for (int i = 39; i >= 0; --i)
+    EXPECT_EQ(kept[static_cast<std::size_t>(i)].loss(), wanted[static_cast<std::size_t>(i)]) << i;
   kept.clear();
   for (int i = 0; i < 200; ++i) step(later, i);  // nobody reads them
   later.wait();
@@ -77,7 +90,8 @@ TEST_F(GpuProgram, ResultsKeepTheirNumbers) {
 
 TEST_F(GpuProgram, CapturesAndAttachedPrograms) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of);
-  auto infer = train.attach({.inputs = {{"x", {4, 3}}}}, [](const Mlp& m, const Inputs& in) { return predict(m, in["x"]); });
+  auto infer = train.attach({.inputs = {{"x", {4, 3}}}},
+                            [](const Mlp& m, const Inputs& in) { return predict(m, in["x"]); });
   const auto before = infer.run({{"x", wave(12, 0)}}).output();
   const Result result = train.step({{"x", wave(96, 0)}, {"y", wave(64, 0)}}, {.captures = true});
   EXPECT_EQ(result.capture("hidden").shape(), Shape({32, 16}));
@@ -110,14 +124,17 @@ struct Words {
 };
 
 TEST_F(GpuProgram, ABadIdIsToldWhenItIsReadAndChangesNothing) {
-  auto train = compile(Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Sgd{.lr = 0.1}, .device = "webgpu"},
-                       [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
+  auto train = compile(
+      Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Sgd{.lr = 0.1}, .device = "webgpu"},
+      [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
   const std::string before = train.fingerprint();
   try {
     train.step({{"ids", std::vector<std::int32_t>{0, 7, 1, 2}}}).loss();
     FAIL() << "nothing was raised";
   } catch (const UserError& error) {
-    expect_starts_with(error.what(), "step 0: Embedding: id 7 is out of range: ids are 0 to 4\n  in table, at program_test.cpp:");
+    expect_starts_with(error.what(),
+                       "step 0: Embedding: id 7 is out of range: ids are 0 to 4\n  in table, at "
+                       "program_test.cpp:");
   }
   EXPECT_EQ(train.fingerprint(), before);
   EXPECT_EQ(train.steps(), 0);
@@ -127,16 +144,20 @@ TEST_F(GpuProgram, ABadIdIsToldWhenItIsReadAndChangesNothing) {
 
 // The step that met it is blamed, not the one before; those behind it have not happened.
 TEST_F(GpuProgram, ABadIdIsBlamedOnItsOwnStep) {
-  auto train = compile(Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Adam{.lr = 0.1}, .device = "webgpu"},
-                       [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
-  const auto with = [&](std::int32_t id) { return train.step({{"ids", std::vector<std::int32_t>{0, id, 1, 2}}}); };
+  auto train = compile(
+      Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Adam{.lr = 0.1}, .device = "webgpu"},
+      [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
+  const auto with = [&](std::int32_t id) {
+    return train.step({{"ids", std::vector<std::int32_t>{0, id, 1, 2}}});
+  };
   const Result good = with(3), bad = with(5), behind = with(4);
   EXPECT_TRUE(std::isfinite(good.loss()));
   EXPECT_THROW(bad.loss(), UserError);
   EXPECT_EQ(train.steps(), 1);
   EXPECT_THROW(behind.loss(), UserError);
-  auto twin = compile(Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Adam{.lr = 0.1}, .device = "webgpu"},
-                      [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
+  auto twin = compile(
+      Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Adam{.lr = 0.1}, .device = "webgpu"},
+      [](const Words& m, const Inputs& in) { return mean(square(m.table(in["ids"]))); });
   twin.step({{"ids", std::vector<std::int32_t>{0, 3, 1, 2}}});
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
@@ -155,7 +176,8 @@ std::string memory_error(const std::function<void()>& call) {
 
 // A program holds the device, so that the fault meets the next one.
 TEST_F(GpuProgram, WithoutMemoryTheLargestTensorsAreNamed) {
-  auto train = compile(Mlp{}, options("webgpu"), loss_of), twin = compile(Mlp{}, options("webgpu"), loss_of);
+  auto train = compile(Mlp{}, options("webgpu"), loss_of),
+       twin = compile(Mlp{}, options("webgpu"), loss_of);
   shared_gpu().inject(webgpu::Fault::buffer_memory);
   std::string text = memory_error([] { compile(Mlp{}, options("webgpu"), loss_of); });
   expect_starts_with(text, "webgpu: out of memory: 0.0 MiB for parameters on ");
@@ -167,7 +189,9 @@ TEST_F(GpuProgram, WithoutMemoryTheLargestTensorsAreNamed) {
   // In the middle of training, too; it goes on as it was.
   step(train, 0), step(twin, 0);
   shared_gpu().inject(webgpu::Fault::buffer_memory);
-  text = memory_error([&] { train.step({{"x", wave(96, 1)}, {"y", wave(64, 1)}}, {.captures = true}); });
+  text = memory_error([&] {
+    train.step({{"x", wave(96, 1)}, {"y", wave(64, 1)}}, {.captures = true});
+  });
   expect_contains(text, " for capture:hidden f32[32,16]\n");
   step(train, 1), step(twin, 1);
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
@@ -179,8 +203,11 @@ TEST_F(GpuProgram, WithoutMemoryForCapturesTheProgramStaysAsItWas) {
     capture("noise", dropout(in["x"], 0.5f));
     return loss_of(m, in);
   };
-  auto train = compile(Mlp{}, options("webgpu"), noisy), twin = compile(Mlp{}, options("webgpu"), noisy);
-  const auto captured = [&](int i) { return train.step({{"x", wave(96, i)}, {"y", wave(64, 2 * i)}}, {.captures = true}); };
+  auto train = compile(Mlp{}, options("webgpu"), noisy),
+       twin = compile(Mlp{}, options("webgpu"), noisy);
+  const auto captured = [&](int i) {
+    return train.step({{"x", wave(96, i)}, {"y", wave(64, 2 * i)}}, {.captures = true});
+  };
   step(train, 0), step(twin, 0);
   shared_gpu().inject(webgpu::Fault::buffer_memory);
   memory_error([&] { captured(1); });
@@ -191,9 +218,11 @@ TEST_F(GpuProgram, WithoutMemoryForCapturesTheProgramStaysAsItWas) {
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
-// A bad step that nobody reads is told by whatever is read next, with its number; it and those behind it changed nothing.
+// A bad step that nobody reads is told by whatever is read next, with its number; it and those
+// behind it changed nothing.
 TEST_F(GpuProgram, ANonFiniteStepIsToldByTheNextThatIsRead) {
-  auto train = compile(Mlp{}, options("webgpu"), loss_of), twin = compile(Mlp{}, options("webgpu"), loss_of);
+  auto train = compile(Mlp{}, options("webgpu"), loss_of),
+       twin = compile(Mlp{}, options("webgpu"), loss_of);
   const auto bad_step = [&](int i) {
     std::vector<float> x = wave(96, i);
     x[7] = NAN;
@@ -207,7 +236,7 @@ TEST_F(GpuProgram, ANonFiniteStepIsToldByTheNextThatIsRead) {
     later.loss();
     ADD_FAILURE() << "nothing was raised";
   } catch (const NonFiniteError& error) {
-    EXPECT_STREQ(error.what(), "step 5: the loss or a gradient is not finite");
+    EXPECT_STREQ(error.what(), "step 5: the loss, a gradient or the update is not finite");
   }
   EXPECT_EQ(train.steps(), 6);
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
@@ -229,20 +258,28 @@ struct Dictionary {
 // How many steps were made does not depend on which results the program kept.
 TEST_F(GpuProgram, ABadIdIsCountedTheSameWhoeverReads) {
   for (const int keep : {0, 1, 2}) {  // nothing, the last result, all
-    auto train = compile(Dictionary{}, {.inputs = {{"ids", {2}, i32}}, .optimizer = Sgd{.lr = 0.1}, .device = "webgpu"},
-                         [](const Dictionary& m, const Inputs& in) { return sum(square(m.e(in["ids"]))); });
-    const auto step_with = [&](int id) { return train.step({{"ids", std::vector<std::int32_t>{0, id}}}); };
+    auto train =
+        compile(Dictionary{},
+                {.inputs = {{"ids", {2}, i32}}, .optimizer = Sgd{.lr = 0.1}, .device = "webgpu"},
+                [](const Dictionary& m, const Inputs& in) { return sum(square(m.e(in["ids"]))); });
+    const auto step_with = [&](int id) {
+      return train.step({{"ids", std::vector<std::int32_t>{0, id}}});
+    };
     std::vector<Result> kept;
     for (int i = 0; i < 9; ++i) {
       const Result result = step_with(i == 5 ? 7 : 3);
       if (keep == 2 || (keep == 1 && i == 8)) kept.push_back(result);
     }
     try {
-      if (kept.empty()) train.wait();
-      else kept.back().loss();
+      if (kept.empty())
+        train.wait();
+      else
+        kept.back().loss();
       ADD_FAILURE() << "nothing was raised";
     } catch (const UserError& error) {
-      expect_starts_with(error.what(), "step 5: Embedding: id 7 is out of range: ids are 0 to 4\n  in e, at program_test.cpp:");
+      expect_starts_with(
+          error.what(),
+          "step 5: Embedding: id 7 is out of range: ids are 0 to 4\n  in e, at program_test.cpp:");
     }
     EXPECT_EQ(train.steps(), 5) << keep;
     train.wait();  // it was told
@@ -253,7 +290,8 @@ TEST_F(GpuProgram, ABadIdIsCountedTheSameWhoeverReads) {
 
 // What is told late is told once, before anything is done; the call can be made again.
 TEST_F(GpuProgram, AFaultBetweenStepsIsRaisedAndTheStepCanBeMadeAgain) {
-  auto train = compile(Mlp{}, options("webgpu"), loss_of), twin = compile(Mlp{}, options("webgpu"), loss_of);
+  auto train = compile(Mlp{}, options("webgpu"), loss_of),
+       twin = compile(Mlp{}, options("webgpu"), loss_of);
   for (int i = 0; i < 6; ++i) {
     if (i % 2) {
       train.wait();
@@ -265,8 +303,8 @@ TEST_F(GpuProgram, AFaultBetweenStepsIsRaisedAndTheStepCanBeMadeAgain) {
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
-// The device goes away in the middle of a run: an error, no hang; a new one goes on from what was saved, as if
-// nothing had happened.
+// The device goes away in the middle of a run: an error, no hang; a new one goes on from what was
+// saved, as if nothing had happened.
 TEST_F(GpuProgram, TrainingGoesOnAfterTheDeviceWasLost) {
   auto whole = compile(Mlp{}, options("webgpu"), loss_of);
   for (int i = 0; i < 10; ++i) step(whole, i);
@@ -276,8 +314,7 @@ TEST_F(GpuProgram, TrainingGoesOnAfterTheDeviceWasLost) {
   for (int i = 0; i < 5; ++i) step(train, i);
   const NamedArrays parameters = train.download(), state = train.optimizer_state();
   runtime::gpu_under(*runtime::open_device("webgpu", 0)).inject(webgpu::Fault::lost);
-  EXPECT_THROW(
-      for (int i = 5; i < 10; ++i) step(train, i).loss(), DeviceError);
+  EXPECT_THROW(for (int i = 5; i < 10; ++i) step(train, i).loss(), DeviceError);
   EXPECT_THROW(train.download(), DeviceError);
 
   auto again = compile(Mlp{}, options("webgpu"), loss_of);

@@ -1,5 +1,4 @@
 // What a GPU does when all is well: adapters, buffers, kernels, reads, counts, times.
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -183,10 +182,8 @@ TEST_F(GpuReads, BecomeReadyWithoutWaiting) {
   const auto buffer = gpu.buffer(4, "value");
   const auto read = gpu.read_later(*buffer, 0, 4);
   gpu.submit();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!read->ready() && std::chrono::steady_clock::now() < end) {
+  while (!read->ready()) {  // one that never is fails by ctest's time limit
   }
-  EXPECT_TRUE(read->ready());
   EXPECT_EQ(floats_of(read->wait())[0], 0.0f);
 }
 

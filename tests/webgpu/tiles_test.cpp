@@ -12,7 +12,8 @@ namespace tensorgrad {
 namespace {
 
 // The outputs as they lie in memory.
-std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan, const std::vector<ir::Kernel>& kernels) {
+std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan,
+                           const std::vector<ir::Kernel>& kernels) {
   const auto loaded = device.load(kernels);
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces;
@@ -24,7 +25,8 @@ std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan, 
   std::vector<float> values;
   for (std::int64_t i = 0; i < plan.elements[static_cast<std::size_t>(ir::Space::inputs)]; ++i)
     values.push_back(static_cast<float>(random()) / 4294967296.0f - 0.5f);
-  device.upload(*buffers[static_cast<std::size_t>(ir::Space::inputs)], 0, std::as_bytes(std::span(values)));
+  device.upload(*buffers[static_cast<std::size_t>(ir::Space::inputs)], 0,
+                std::as_bytes(std::span(values)));
   device.submit(*loaded, spaces);
   std::vector<std::byte> out(static_cast<std::size_t>(plan.bytes(ir::Space::outputs)));
   device.read(*buffers[static_cast<std::size_t>(ir::Space::outputs)], 0, out);
@@ -50,7 +52,8 @@ TEST_P(GpuTiles, AlternativesGiveTheSameBits) {
   EXPECT_GE(tried, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Webgpu, GpuTiles, testing::ValuesIn(kProducts), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Webgpu, GpuTiles, testing::ValuesIn(kProducts),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace tensorgrad

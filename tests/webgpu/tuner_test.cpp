@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "kernels/lower.h"
 #include "kernels/tiles.h"
+#include "runtime/device.h"
 #include "tensorgrad/error.h"
 #include "tests/support/gpu_test.h"
 #include "tests/webgpu/common.h"
@@ -64,13 +66,31 @@ constexpr const char* kLarge = R"(
   output "p" = %2
 )";
 
+// "work done of total", a line for each report.
+class Reports {
+ public:
+  CompileCallback callback() {
+    return [this](const CompileProgress& p) {
+      text_ += fmt::format("{} {} of {}\n", p.work == CompileWork::tuning ? "tuning" : "shaders",
+                           p.done, p.total);
+    };
+  }
+  std::string take() { return std::exchange(text_, ""); }
+
+ private:
+  std::string text_;
+};
+
 TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
   const fs::path file = fs::path(testing::TempDir()) / "tg_tuner" / "choices.json";
   fs::remove_all(file.parent_path());
-  const std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge));
+  std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge));
+  kernels.push_back(kernels[0]);  // the same again
+  Reports reports;
   const auto chosen = [&](webgpu::Tuner& tuner) {
     std::vector<ir::Kernel> out = kernels;
-    tuner.choose(out, {});
+    tuner.choose(out, {}, reports.callback());
+    EXPECT_EQ(out.front().tiles, out.back().tiles);
     return out[0].tiles;
   };
   webgpu::Tuner off(webgpu::shared_gpu(), webgpu::Tuning::off, webgpu::Choices(file));
@@ -78,15 +98,31 @@ TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
   webgpu::Tuner remembers(webgpu::shared_gpu(), webgpu::Tuning::remember, webgpu::Choices(file));
   EXPECT_EQ(chosen(remembers), "");
   EXPECT_EQ(remembers.measured(), 0);
+  EXPECT_EQ(reports.take(), "");
   webgpu::Tuner first(webgpu::shared_gpu(), webgpu::Tuning::measure, webgpu::Choices(file));
   const std::string tiles = chosen(first);
   EXPECT_NE(tiles, "");
+  EXPECT_EQ(reports.take(), "tuning 0 of 1\ntuning 1 of 1\n");
   EXPECT_EQ(chosen(first), tiles);
+  EXPECT_EQ(reports.take(), "");
   EXPECT_EQ(first.measured(), 1);
   webgpu::Tuner second(webgpu::shared_gpu(), webgpu::Tuning::measure, webgpu::Choices(file));
   EXPECT_EQ(chosen(second), tiles);
   EXPECT_EQ(second.measured(), 0);
   fs::remove_all(file.parent_path());
+}
+
+// Measuring is a part of loading that takes a while: it is reported before the shaders are.
+TEST_F(GpuTuner, LoadingReportsIt) {
+  const fs::path folder = fs::path(testing::TempDir()) / "tg_tuner_load";
+  fs::remove_all(folder);
+  const Environment cache("TENSORGRAD_CACHE", folder.c_str()), on("TENSORGRAD_TUNE", "on");
+  const std::shared_ptr<runtime::Device> device = runtime::open_own_device("webgpu", 1);
+  Reports reports;
+  device->load(kernels::lower(plan_of(kLarge)), 0, reports.callback());
+  const std::string text = reports.take(), start = "tuning 0 of 1\ntuning 1 of 1\nshaders 0 of ";
+  EXPECT_EQ(text.substr(0, start.size()), start) << text;
+  fs::remove_all(folder);
 }
 
 // Without room for trials, tiles are chosen by shape, and nothing else happens.
@@ -95,7 +131,9 @@ TEST_F(GpuTuner, AFailedTrialCostsNothing) {
   webgpu::Tuner tuner(*gpu, webgpu::Tuning::measure, webgpu::Choices());
   std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge));
   gpu->inject(webgpu::Fault::buffer_memory);
-  tuner.choose(kernels, {});
+  Reports reports;
+  tuner.choose(kernels, {}, reports.callback());
+  EXPECT_EQ(reports.take(), "tuning 0 of 1\ntuning 1 of 1\n");
   EXPECT_EQ(kernels[0].tiles, "");
   tuner.choose(kernels, {});  // there is room again
   EXPECT_NE(kernels[0].tiles, "");
@@ -115,7 +153,8 @@ TEST(WebgpuTuner, PlacesDoNotMatter) {
   EXPECT_EQ(wgsl::emit({&here, 1}, {}, false)[0].wgsl, wgsl::emit({&there, 1}, {}, false)[0].wgsl);
 }
 
-// Nor does it matter which part of a larger tensor is read: the layers of a model are parts of one flat tensor.
+// Nor does it matter which part of a larger tensor is read: the layers of a model are parts of one
+// flat tensor.
 TEST(WebgpuTuner, ViewsOfALargerTensorDoNotMatter) {
   std::vector<std::string> texts;
   for (const int from : {0, 96, 300}) {
@@ -125,7 +164,8 @@ TEST(WebgpuTuner, ViewsOfALargerTensorDoNotMatter) {
   %2 = narrow(%1) {{axis=0, start={0}, length=96}}
   %3 = matmul(%0, %2)
   output "p" = %3
-)", from);
+)",
+                                          from);
     ir::Kernel kernel = kernels::lower(plan_of(graph.c_str()))[0];
     webgpu::Elements elements{};
     ASSERT_TRUE(webgpu::compact(kernel, elements));

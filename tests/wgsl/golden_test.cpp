@@ -1,5 +1,5 @@
-// The shaders of a dozen small graphs, byte for byte, so that a change in generated code is seen in review.
-// TENSORGRAD_UPDATE_GOLDEN=1 writes the files anew.
+// The shaders of a dozen small graphs, byte for byte, so that a change in generated code is seen in
+// review. TENSORGRAD_UPDATE_GOLDEN=1 writes the files anew.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -139,7 +139,8 @@ std::string shaders_of(const std::string& body) {
   const schedule::Plan plan = schedule::plan(passes::simplify(graph), {parameters, state, inputs});
   std::string out;
   for (const wgsl::Shader& shader : wgsl::emit(kernels::lower(plan), {}, true))
-    out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1], shader.wgsl);
+    out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1],
+                       shader.wgsl);
   return out;
 }
 
@@ -157,26 +158,34 @@ TEST(Shaders, RefuseWhatTheyCannotCount) {
 )");
     FAIL() << "nothing was raised";
   } catch (const DeviceError& error) {
-    EXPECT_STREQ(error.what(), "webgpu: a kernel walks over 4900000000 elements, and at most 2^31 - 1 can be counted: "
-                               "rows 70000 x 70000: mul_reduce_sum");
+    EXPECT_STREQ(
+        error.what(),
+        "webgpu: a kernel walks over 4900000000 elements, and at most 2^31 - 1 can be counted: "
+        "rows 70000 x 70000: mul_reduce_sum");
   }
 }
 
 // More workgroups than one dimension takes are laid out in two.
 TEST(Shaders, UseASecondDimensionWhereOneIsTooShort) {
-  const ir::Graph graph = ir::parse("graph {\n  %0 = input {name=\"x\", dtype=f32, shape=[1000]}\n  %1 = exp(%0)\n  output \"y\" = %1\n}\n", ops::find_primitive);
+  const ir::Graph graph = ir::parse(
+      "graph {\n  %0 = input {name=\"x\", dtype=f32, shape=[1000]}\n  %1 = exp(%0)\n  output \"y\" "
+      "= %1\n}\n",
+      ops::find_primitive);
   schedule::Layout parameters, state, inputs;
   const auto kernels = kernels::lower(schedule::plan(graph, {parameters, state, inputs}));
   const auto shaders = wgsl::emit(std::span(kernels).first(1), {.workgroups = 3}, false);
   ASSERT_EQ(shaders.size(), 1u);
   EXPECT_EQ(shaders[0].workgroups, (std::array<std::uint32_t, 3>{3, 2, 1}));  // 4 are needed
-  EXPECT_NE(shaders[0].wgsl.find("let group = group_id.x + 3u * group_id.y;\n  if (group >= 4u) { return; }"), std::string::npos);
+  EXPECT_NE(shaders[0].wgsl.find(
+                "let group = group_id.x + 3u * group_id.y;\n  if (group >= 4u) { return; }"),
+            std::string::npos);
 }
 
 class GoldenShaders : public testing::TestWithParam<Golden> {};
 
 TEST_P(GoldenShaders, IsByteForByteWhatItWas) {
-  const auto file = std::filesystem::path(TENSORGRAD_SOURCE_DIR) / "tests/wgsl/golden" / (std::string(GetParam().name) + ".wgsl");
+  const auto file = std::filesystem::path(TENSORGRAD_SOURCE_DIR) / "tests/wgsl/golden" /
+                    (std::string(GetParam().name) + ".wgsl");
   const std::string now = shaders_of(GetParam().graph);
   if (std::getenv("TENSORGRAD_UPDATE_GOLDEN")) {
     std::ofstream(file) << now;
@@ -187,7 +196,8 @@ TEST_P(GoldenShaders, IsByteForByteWhatItWas) {
   EXPECT_EQ(now, was.str()) << "TENSORGRAD_UPDATE_GOLDEN=1 writes " << file << " anew";
 }
 
-INSTANTIATE_TEST_SUITE_P(Wgsl, GoldenShaders, testing::ValuesIn(kGolden), [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Wgsl, GoldenShaders, testing::ValuesIn(kGolden),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace tensorgrad

@@ -13,7 +13,8 @@
 namespace tensorgrad {
 namespace {
 
-std::vector<ir::Kernel> kernels_of(const std::string& body, const std::vector<std::string>& without = {}) {
+std::vector<ir::Kernel> kernels_of(const std::string& body,
+                                   const std::vector<std::string>& without = {}) {
   const ir::Graph graph = ir::parse("graph {" + body + "}\n", ops::find_primitive);
   schedule::Layout parameters, state, inputs;
   for (const ir::Node& node : graph.nodes)
@@ -43,7 +44,8 @@ constexpr const char* kTwo = R"(
 TEST(Link, KernelsOfAStageShareAShader) {
   const auto kernels = kernels_of(kTwo);
   ASSERT_EQ(kernels.size(), 2u);
-  const auto apart0 = wgsl::emit({&kernels[0], 1}, {}, false), apart1 = wgsl::emit({&kernels[1], 1}, {}, false);
+  const auto apart0 = wgsl::emit({&kernels[0], 1}, {}, false),
+             apart1 = wgsl::emit({&kernels[1], 1}, {}, false);
   const auto shaders = wgsl::emit(kernels, {}, false);
   ASSERT_EQ(shaders.size(), 1u);
   EXPECT_EQ(shaders[0].name, apart0[0].name + " + " + apart1[0].name);
@@ -98,7 +100,8 @@ TEST(Link, NotWhereWorkgroupsDifferInSize) {
   EXPECT_EQ(wgsl::emit(kernels, {}, false).size(), 2u);
 }
 
-// A product in parts, beside the start of a chain: its parts are joined beside the end of the chain.
+// A product in parts, beside the start of a chain: its parts are joined beside the end of the
+// chain.
 TEST(Link, TheSecondShaderOfAKernelRunsWithTheNextStage) {
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[4096,64]}
@@ -110,7 +113,8 @@ TEST(Link, TheSecondShaderOfAKernelRunsWithTheNextStage) {
   %6 = matmul(%4, %5)
   output "g" = %2
   output "p" = %6
-)", {"inline"});
+)",
+                                  {"inline"});
   ASSERT_EQ(kernels.size(), 3u);
   const auto shaders = wgsl::emit(kernels, {}, false);
   ASSERT_EQ(shaders.size(), 2u);
@@ -131,11 +135,13 @@ TEST(Link, PartialResultsOfTwoStagesAreApart) {
   %6 = matmul(%5, %0)
   output "g" = %2
   output "p" = %6
-)", {"inline", "side_by_side"});
+)",
+                                  {"inline", "side_by_side"});
   ASSERT_EQ(kernels.size(), 3u);
   const auto shaders = wgsl::emit(kernels, {}, false);
   ASSERT_EQ(shaders.size(), 3u);
-  EXPECT_EQ(shaders[1].name, "matmul 1 x [32, 4096]: matmul (parts) + matmul 1 x [64, 4096]: matmul (whole)");
+  EXPECT_EQ(shaders[1].name,
+            "matmul 1 x [32, 4096]: matmul (parts) + matmul 1 x [64, 4096]: matmul (whole)");
   EXPECT_GT(shaders[1].scratch_elements, shaders[0].scratch_elements);
 }
 
@@ -157,13 +163,16 @@ TEST(Link, ScratchDoesNotGrowWithTheLayers) {
   ASSERT_EQ(kernels.size(), 12u);
   std::int64_t most = 0, one = 0;
   for (const ir::Kernel& kernel : kernels)
-    for (const wgsl::Shader& shader : wgsl::emit({&kernel, 1}, {}, false)) one = std::max(one, shader.scratch_elements);
-  for (const wgsl::Shader& shader : wgsl::emit(kernels, {}, false)) most = std::max(most, shader.scratch_elements);
+    for (const wgsl::Shader& shader : wgsl::emit({&kernel, 1}, {}, false))
+      one = std::max(one, shader.scratch_elements);
+  for (const wgsl::Shader& shader : wgsl::emit(kernels, {}, false))
+    most = std::max(most, shader.scratch_elements);
   EXPECT_GT(one, 0);
   EXPECT_LE(most, 2 * one);
 }
 
-// Bad ids are noted before the stages behind run: the piece that looks at them does not wait for the next.
+// Bad ids are noted before the stages behind run: the piece that looks at them does not wait for
+// the next.
 TEST(Link, APieceThatNotesBadIdsDoesNotWait) {
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[9000,8]}
@@ -176,7 +185,8 @@ TEST(Link, APieceThatNotesBadIdsDoesNotWait) {
   %7 = matmul(%5, %6)
   output "a" = %3
   output "b" = %7
-)", {"inline"});
+)",
+                                  {"inline"});
   ASSERT_EQ(kernels.size(), 3u);
   const auto shaders = wgsl::emit(kernels, {}, true);
   ASSERT_EQ(shaders.size(), 3u);
@@ -199,8 +209,8 @@ TEST(Link, TheSecondShaderComesFirstWhereItIsWaitedFor) {
   EXPECT_EQ(shaders[1].name, "matmul 1 x [64, 4096]: matmul (whole)");
 }
 
-// The operands of a product in parts are temporaries, and the next stage writes temporaries: the parts have read them
-// already, so that joining the parts waits for the next stage.
+// The operands of a product in parts are temporaries, and the next stage writes temporaries: the
+// parts have read them already, so that joining the parts waits for the next stage.
 TEST(Link, TheSecondShaderOfAProductWaitsThoughItsOperandsAreWrittenOver) {
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[4096,64]}
@@ -215,7 +225,8 @@ TEST(Link, TheSecondShaderOfAProductWaitsThoughItsOperandsAreWrittenOver) {
   %9 = matmul(%8, %6)
   output "g" = %3
   output "p" = %9
-)", {"inline"});
+)",
+                                  {"inline"});
   ASSERT_EQ(kernels.size(), 6u);
   const auto shaders = wgsl::emit(kernels, {}, false);
   ASSERT_EQ(shaders.size(), 4u);
@@ -223,8 +234,8 @@ TEST(Link, TheSecondShaderOfAProductWaitsThoughItsOperandsAreWrittenOver) {
   EXPECT_EQ(shaders[2].name, "matmul 1 x [64, 32]: matmul + matmul 1 x [64, 4096]: matmul (whole)");
 }
 
-// The next stage writes parameters: joining the parts of a product of parameters waits for it, but not where something
-// is done with the sums that reads the parameters again.
+// The next stage writes parameters: joining the parts of a product of parameters waits for it, but
+// not where something is done with the sums that reads the parameters again.
 TEST(Link, TheSecondShaderOfAProductDoesNotWaitForWhatItReads) {
   const std::string product = R"(
   %0 = parameter {name="w", dtype=f32, shape=[4096,64]}
@@ -237,10 +248,12 @@ TEST(Link, TheSecondShaderOfAProductDoesNotWaitForWhatItReads) {
   EXPECT_LT(waits[0].stage, waits[1].stage);
   const auto together = wgsl::emit(waits, {}, false);
   ASSERT_EQ(together.size(), 2u);
-  EXPECT_TRUE(together[1].name.ends_with(" + matmul 1 x [64, 4096]: matmul (whole)")) << together[1].name;
+  EXPECT_TRUE(together[1].name.ends_with(" + matmul 1 x [64, 4096]: matmul (whole)"))
+      << together[1].name;
 
-  const auto reads = kernels_of(product + "%4 = narrow(%0) {axis=0, start=0, length=64}\n%5 = sub(%2, %4)\n"
-                                          "output \"g\" = %5\nupdate \"w\" = %3\n");
+  const auto reads = kernels_of(product +
+                                "%4 = narrow(%0) {axis=0, start=0, length=64}\n%5 = sub(%2, %4)\n"
+                                "output \"g\" = %5\nupdate \"w\" = %3\n");
   ASSERT_EQ(reads.size(), 2u);
   const auto apart = wgsl::emit(reads, {}, false);
   ASSERT_EQ(apart.size(), 3u);
@@ -254,8 +267,10 @@ TEST(Link, TooManyBuffersAreRefused) {
     wgsl::emit(kernels, {.bindings = 1}, false);
     FAIL() << "nothing was raised";
   } catch (const DeviceError& error) {
-    EXPECT_STREQ(error.what(), "webgpu: a kernel needs 2 buffers at once, and the device allows 1: matmul 1 x [64, 80]: matmul\n"
-                               "  hint: a smaller batch, so that temporaries need fewer");
+    EXPECT_STREQ(error.what(),
+                 "webgpu: a kernel needs 2 buffers at once, and the device allows 1: matmul 1 x "
+                 "[64, 80]: matmul\n"
+                 "  hint: a smaller batch, so that temporaries need fewer");
   }
 }
 

@@ -29,7 +29,7 @@ void Attributes::refuse(const char* key, const Json& value, const char* wanted) 
 std::int64_t Attributes::as_integer(const char* key, const Json& value) const {
   const bool too_large = value.is_number_unsigned() && value.get<std::uint64_t>() >> 63 != 0;
   if (value.is_number_integer() && !too_large) return value.get<std::int64_t>();
-  if (value.is_number_float()) {  // 2.0 is an integer too
+  if (value.is_number_float()) {  // 2.0 counts as an integer
     const double number = value.get<double>();
     if (number == std::floor(number) && std::fabs(number) < 1e15)
       return static_cast<std::int64_t>(number);

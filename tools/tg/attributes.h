@@ -1,5 +1,5 @@
-// Attributes: a JSON object of settings, read by name and type. Afterwards finish() refuses what
-// nobody asked for, so that a setting is never ignored silently. null counts as not given.
+// Attributes: a JSON object of settings, read by name and type. finish() refuses settings that were
+// not read, so that none is ignored silently. null counts as missing.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Attributes {
   // `what` names an item in errors: "attribute", "model setting". `object` must outlive this.
   Attributes(const Json& object, std::string_view what);
 
-  // Those without a fallback are required.
+  // Functions without a fallback throw if the key is missing.
   std::int64_t integer(const char* key);
   std::int64_t integer(const char* key, std::int64_t fallback);
   std::optional<std::int64_t> optional_integer(const char* key);
@@ -35,7 +35,7 @@ class Attributes {
   int small(const char* key, int fallback);
   std::optional<int> optional_small(const char* key);
   std::vector<int> smalls(const char* key);
-  Axes axes(const char* key);  // an integer, a list, or all of them when not given
+  Axes axes(const char* key);  // an integer, a list, or all axes if missing
   // An integer for both directions, or [height, width].
   Pair pair(const char* key);
   Pair pair(const char* key, Pair fallback);

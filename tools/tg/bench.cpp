@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "bench_models.h"
-#include "codegen/cpu/simd.h"
+#include "compile_counter.h"
 #include "profile.h"
 #include "support/fail.h"
 
@@ -18,15 +18,15 @@ namespace {
 struct BenchOptions {
   std::vector<std::string> models;  // none: all of them
   DeviceOptions where;
-  std::int64_t batch = 0;  // 0: the model's own
+  std::int64_t batch = 0;  // 0: the model's default
   double seconds = 2;      // of timing per model
   bool json = false, profile = false;
   std::string page = "tg-profile.html";
 };
 
 constexpr std::size_t kRuns = 5;
-constexpr double kMostSteps = 2000;  // of a run
-// Steps longer than the budget are timed one by one, for this many budgets at most.
+constexpr double kMostSteps = 2000;  // per run
+// Steps longer than the time budget are timed one by one, for at most this many budgets.
 constexpr double kPatience = 30;
 
 struct Timing {
@@ -37,7 +37,7 @@ struct Timing {
   double median() const { return ms_per_step[ms_per_step.size() / 2]; }
 };
 
-// Milliseconds per step; waits at the end, and reads nothing.
+// Returns milliseconds per step. Blocks at the end, and reads no results.
 double time_steps(BenchProgram& program, std::int64_t steps) {
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t i = 1; i < steps; ++i) program.step();
@@ -48,7 +48,7 @@ double time_steps(BenchProgram& program, std::int64_t steps) {
 
 Timing measure(BenchProgram& program, double seconds) {
   const double budget_ms = 1000 * seconds;
-  // How many steps fill that time, if each takes as long as in the warm-up so far.
+  // Number of steps that fill that time, if each takes as long as in the warm-up.
   const auto steps_in = [&](double ms, double step_ms) {
     return static_cast<std::int64_t>(std::clamp(ms / step_ms, 1.0, kMostSteps));
   };
@@ -80,14 +80,14 @@ void bench(const BenchModel& model, const BenchOptions& options) {
   const double gflops = static_cast<double>(counts.operations) / (1e6 * timing.median());
 
   if (timing.ms_per_step.size() < kRuns || timing.best() > 1000 * options.seconds)
-    fmt::print(stderr, "tg: {}: a step is longer than the budget of {} s: {} single step{} timed\n",
-               model.name, options.seconds, timing.ms_per_step.size(),
-               timing.ms_per_step.size() == 1 ? "" : "s");
+    print_to(stderr, "{}: a step is longer than the budget of {} s: {} timed\n", model.name,
+             options.seconds,
+             counted(static_cast<std::int64_t>(timing.ms_per_step.size()), "single step"));
   if (options.json) {
     Json line = {{"model", model.name},
                  {"device", program.device()},
                  {"threads", program.threads()},
-                 {"simd", program.device() == "cpu" ? cpu::simd_target() : ""},
+                 {"simd", simd_of(program.device())},
                  {"batch", batch},
                  {"ms_per_step", rounded(timing.median(), 4)},
                  {"best_ms", rounded(timing.best(), 4)},
@@ -104,19 +104,19 @@ void bench(const BenchModel& model, const BenchOptions& options) {
     print_json(line);
     return;
   }
-  fmt::print(fmt::runtime(kRow), model.name, batch, fmt::format("{:.3f}", timing.median()),
-             fmt::format("{:.3f}", timing.best()), fmt::format("{:.1f}", program.compile_ms()),
-             counts.kernels, counts.dispatches,
-             fmt::format("{:.2f}", static_cast<double>(counts.arena_bytes) / 1e6),
-             fmt::format("{:.2f}", static_cast<double>(counts.param_bytes) / 1e6),
-             fmt::format("{:.1f}", gflops));
-  std::fflush(stdout);
+  print_out(fmt::runtime(kRow), model.name, batch, fmt::format("{:.3f}", timing.median()),
+            fmt::format("{:.3f}", timing.best()), fmt::format("{:.1f}", program.compile_ms()),
+            counts.kernels, counts.dispatches,
+            fmt::format("{:.2f}", static_cast<double>(counts.arena_bytes) / 1e6),
+            fmt::format("{:.2f}", static_cast<double>(counts.param_bytes) / 1e6),
+            fmt::format("{:.1f}", gflops));
 }
 
-// Tries the page first: nobody wants to learn after a minute that it cannot be written.
+// Opens the page first, so that an error shows before the measurement, which takes a minute.
 void profile_all(const std::vector<const BenchModel*>& models, const BenchOptions& options) {
   errno = 0;
-  if (!std::ofstream(options.page, std::ios::app)) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
+  if (!std::ofstream(options.page, std::ios::app))
+    user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
   std::vector<Profile> profiles;
   for (const BenchModel* model : models) {
     const std::int64_t batch = batch_of(*model, options);
@@ -130,19 +130,18 @@ void profile_all(const std::vector<const BenchModel*>& models, const BenchOption
   std::ofstream page(options.page);
   page << profile_page(profiles) << std::flush;
   if (!page) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
-  fmt::print(people(options.json), "the page to look at: {}\n", options.page);
+  print_to(people(options.json), "the page to look at: {}\n", options.page);
 }
 
 void bench_all(const BenchOptions& options) {
-  std::vector<const BenchModel*> models;  // all found before the first is measured
+  std::vector<const BenchModel*> models;  // find all models before measuring the first
   for (const std::string& name : options.models) models.push_back(&find_bench_model(name));
   if (models.empty())
-    for (const BenchModel& model : bench_models())
-      models.push_back(&model);
+    for (const BenchModel& model : bench_models()) models.push_back(&model);
   if (options.profile) return profile_all(models, options);
   if (!options.json)
-    fmt::print(fmt::runtime(kRow), "model", "batch", "ms/step", "best ms", "compile ms", "kernels",
-               "dispatches", "arena MB", "param MB", "GFLOP/s");
+    print_out(fmt::runtime(kRow), "model", "batch", "ms/step", "best ms", "compile ms", "kernels",
+              "dispatches", "arena MB", "param MB", "GFLOP/s");
   for (const BenchModel* model : models) bench(*model, options);
 }
 
@@ -160,7 +159,8 @@ void add_bench_command(CLI::App& tg, int& exit_code) {
       ->type_name("X");
   CLI::Option* profile = command.add_flag(
       "--profile", options->profile, "Time per kernel instead of per step: a table and a page");
-  command.add_option("--page", options->page, "The page of --profile, HTML that needs nothing else")
+  command
+      .add_option("--page", options->page, "The page of --profile, HTML that needs nothing else")
       ->needs(profile)
       ->capture_default_str()
       ->type_name("FILE");
@@ -172,6 +172,7 @@ void add_bench_command(CLI::App& tg, int& exit_code) {
       "GFLOP/s counts the operations of the plan.\n" +
       bench_model_list() + "Example:\n  tg bench --models mlp_sin,addition --json");
   command.callback([options, &exit_code] {
+    options->where.progress = count_compiled(stderr);
     bench_all(*options);
     exit_code = 0;
   });

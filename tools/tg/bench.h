@@ -1,4 +1,4 @@
-// `tg bench`: measures training steps and matrix products.
+// `tg bench`: measures training steps and matmuls.
 #pragma once
 
 #include <CLI/App.hpp>

@@ -21,7 +21,8 @@ TrainingOptions training_options(std::vector<InputSpec> inputs, float clip_grad_
           .clip_grad_norm = clip_grad_norm,
           .device = where.device,
           .threads = where.threads,
-          .without = where.without};
+          .without = where.without,
+          .progress = where.progress};
 }
 
 struct Mlp {
@@ -89,7 +90,8 @@ BenchProgram build_gpt_char(const BenchModel&, std::int64_t B, const DeviceOptio
 }
 
 BenchProgram build_mamba_small(const BenchModel&, std::int64_t B, const DeviceOptions& where) {
-  const MambaConfig config{.vocab = 65, .layers = 4, .dim = 128, .state = 16, .conv = 4, .expand = 2, .dt_rank = 8};
+  const MambaConfig config{
+      .vocab = 65, .layers = 4, .dim = 128, .state = 16, .conv = 4, .expand = 2, .dt_rank = 8};
   return build_language_model(Mamba(config), config.vocab, B, 128, where);
 }
 
@@ -99,9 +101,10 @@ struct OneBlock {
 
 BenchProgram build_mamba_block(const BenchModel&, std::int64_t B, const DeviceOptions& where) {
   const Shape shape{B, 256, 256};
-  auto train = compile(OneBlock{}, training_options({{"x", shape}}, 1, where),
-                       [](const OneBlock& m, const Inputs& in) { return mean(square(m.block(in["x"]))); });
-  train.set_input("x", random_floats(shape.count(), -1.7f, 1.7f, 0));  // deviation 1
+  auto train =
+      compile(OneBlock{}, training_options({{"x", shape}}, 1, where),
+              [](const OneBlock& m, const Inputs& in) { return mean(square(m.block(in["x"]))); });
+  train.set_input("x", random_floats(shape.count(), -1.7f, 1.7f, 0));  // standard deviation 1
   return BenchProgram(train);
 }
 
@@ -111,7 +114,11 @@ BenchProgram build_gemm(const BenchModel& model, std::int64_t, const DeviceOptio
   const std::int64_t N = model.gemm;
   auto product = compile_forward(
       NoParameters{},
-      {.inputs = {{"a", {N, N}}, {"b", {N, N}}}, .device = where.device, .threads = where.threads, .without = where.without},
+      {.inputs = {{"a", {N, N}}, {"b", {N, N}}},
+       .device = where.device,
+       .threads = where.threads,
+       .without = where.without,
+       .progress = where.progress},
       [](const NoParameters&, const Inputs& in) { return matmul(in["a"], in["b"]); });
   product.set_input("a", random_floats(N * N, -1, 1, 0));
   product.set_input("b", random_floats(N * N, -1, 1, 1));

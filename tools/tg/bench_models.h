@@ -1,5 +1,5 @@
-// The models that speed is measured on and that `tg show` prints: one training step each, or one
-// matrix product, compiled and fed with random data that stays on the device.
+// The models that `tg bench` measures and `tg show` prints: one training step each, or one matmul,
+// compiled and fed with random data that stays on the device.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class BenchProgram {
   explicit BenchProgram(TrainingHandle training) : handle_(std::move(training)) {}
   explicit BenchProgram(ForwardHandle forward) : handle_(std::move(forward)) {}
 
-  // One step or run on the data at hand, enqueued.
+  // Enqueues one step or run on the resident data.
   Result step();
   const ProgramHandle& program() const;
   ProgramHandle& program();
@@ -30,14 +30,14 @@ struct BenchModel {
   std::string_view name;
   std::string_view description;
   std::int64_t batch = 1;
-  std::int64_t gemm = 0;  // N of a matrix product N x N x N
+  std::int64_t gemm = 0;  // N of an N x N x N matmul
   BenchProgram (*build)(const BenchModel& model, std::int64_t batch,
                         const DeviceOptions& where) = nullptr;
 };
 
 std::span<const BenchModel> bench_models();
 
-// A usage error when there is no such model.
+// Throws a usage error if there is no such model.
 const BenchModel& find_bench_model(std::string_view name);
 
 // "Models:" and a line for each, for help texts.

@@ -1,23 +1,21 @@
 #include "command.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
 
+#include "codegen/cpu/simd.h"
+#include "support/integers.h"
 #include "support/text.h"
-#include "tensorgrad/compile.h"
 #include "tensorgrad/device.h"
 
 namespace tensorgrad::tool {
 
 namespace {
 
-// CLI11 puts the option's name before what the function returns.
+// CLI11 prefixes the returned text with the option's name.
 CLI::Validator validator(std::function<std::string(const std::string&)> problem) {
   return CLI::Validator([problem](std::string& text) { return problem(text); }, "");
 }
@@ -42,7 +40,8 @@ CLI::Validator in_range(std::int64_t low, std::int64_t high) {
   return validator([=](const std::string& text) -> std::string {
     const auto value = parse<std::int64_t>(text);
     if (value && *value >= low && *value <= high) return "";
-    return fmt::format("'{}' is not a whole number from {} to {}", text, grouped(low), grouped(high));
+    return fmt::format("'{}' is not a whole number from {} to {}", text, grouped(low),
+                       grouped(high));
   });
 }
 
@@ -66,11 +65,12 @@ CLI::Validator one_of(std::vector<std::string> names) {
   return validator([names = std::move(names)](const std::string& text) -> std::string {
     if (std::find(names.begin(), names.end(), text) != names.end()) return "";
     const std::string near = nearest_name(text, names);
-    return fmt::format("'{}' is none of {}{}", text, join(names, ", "), near.empty() ? "" : fmt::format("\n  hint: {}?", near));
+    return fmt::format("'{}' is none of {}{}", text, join(names, ", "),
+                       near.empty() ? "" : fmt::format("\n  hint: {}?", near));
   });
 }
 
-// A GPU by number where there is none at all is no wrong word: the library says what is missing.
+// Accepts webgpu:N if there is no GPU at all: the library then reports what is missing.
 CLI::Validator device_name() {
   return validator([](const std::string& text) -> std::string {
     if (text == "auto" || text == "cpu" || text == "webgpu") return "";
@@ -82,8 +82,9 @@ CLI::Validator device_name() {
     }
     const bool known = std::find(names.begin(), names.end(), text) != names.end();
     if (known || (!adapters && text.starts_with("webgpu:"))) return "";
-    for (const char* other : {"gpu", "cuda", "vulkan", "metal", "d3d12", "WebGPU", "GPU"})
-      if (text == other) usage_error("there is no device '{}'\n  hint: webgpu?", text);
+    for (const char* other : {"gpu", "cuda", "vulkan", "metal", "d3d12"})
+      if (CLI::detail::to_lower(text) == other)
+        usage_error("there is no device '{}'\n  hint: webgpu?", text);
     unknown_name("device", text, names);
   });
 }
@@ -93,14 +94,16 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
       ->check(device_name())
       ->capture_default_str()
       ->type_name("NAME");
-  command.add_option("--threads", options.threads, "Threads of the CPU (default: one per core)")
+  command.add_option("--threads", options.threads, "Threads of the CPU; 0: one per core")
       ->check(in_range(0, 1024))
+      ->capture_default_str()
       ->type_name("N");
   add_without_option(command, options.without);
 }
 
 void add_without_option(CLI::App& command, std::vector<std::string>& without) {
-  command.add_option("--without", without, "Passes of the compiler to leave out; tg passes lists them")
+  command
+      .add_option("--without", without, "Passes of the compiler to leave out; tg passes lists them")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(validator([](const std::string& text) -> std::string {
@@ -122,9 +125,8 @@ void add_batch_option(CLI::App& command, std::int64_t& batch) {
 }
 
 void print_json(const Json& line) {
-  // Names of files may be any bytes.
-  fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
-  std::fflush(stdout);
+  // File names may contain any bytes.
+  print_out("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 double shortest(float value) { return std::stod(fmt::format("{}", value)); }
@@ -137,8 +139,12 @@ double rounded(double value, int decimals) {
 std::string grouped(std::int64_t value) {
   std::string text = std::to_string(value);
   for (auto i = static_cast<std::int64_t>(text.size()) - 3; i > (value < 0 ? 1 : 0); i -= 3)
-    text.insert(static_cast<std::size_t>(i), ",");
+    text.insert(usize(i), ",");
   return text;
+}
+
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", grouped(count), what, count == 1 ? "" : "s");
 }
 
 std::string unescaped(const std::string& text) {
@@ -161,19 +167,15 @@ std::int64_t parameter_count(const ProgramHandle& program) {
                          [](std::int64_t n, const ParamInfo& p) { return n + p.shape.count(); });
 }
 
+std::string simd_of(const std::string& device) { return device == "cpu" ? cpu::simd_target() : ""; }
+
 std::string where_text(const std::string& device, int threads) {
-  if (threads > 0) return fmt::format("{} ({} thread{})", device, threads, threads == 1 ? "" : "s");
+  if (threads > 0)
+    return fmt::format("{} ({}, {})", device, counted(threads, "thread"), simd_of(device));
   for (const DeviceInfo& info : devices())
     if (info.name == device) return fmt::format("{} ({})", device, info.description);
   return device;
 }
-
-bool reader_left() {
-  pollfd out{.fd = fileno(stdout), .events = 0, .revents = 0};
-  return poll(&out, 1, 0) > 0 && (out.revents & POLLERR);
-}
-
-bool is_terminal(std::FILE* stream) { return isatty(fileno(stream)) == 1; }
 
 void unknown_name(std::string_view what, std::string_view wanted,
                   const std::vector<std::string>& names) {

@@ -1,5 +1,5 @@
-// What the commands share: options, errors, JSON lines for programs and text for people. With
-// --json stdout belongs to the JSON lines alone, and text for people goes to stderr.
+// Shared by the commands: options, errors, JSON lines for programs and text for people. With
+// --json, stdout holds only JSON lines, and text for people goes to stderr.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,15 +12,16 @@
 #include <string_view>
 #include <vector>
 
-namespace tensorgrad {
-class ProgramHandle;
-}
+#include "output.h"
+#include "tensorgrad/compile.h"
 
 namespace tensorgrad::tool {
 
-using Json = nlohmann::ordered_json;  // keys stay in the order they were written
+using Json = nlohmann::ordered_json;  // keeps the order of keys
+// Files that nest deeper are refused, because writing JSON is recursive.
+inline constexpr int kDeepestJson = 32;
 
-// Refuse other values, without a word about it in the help text.
+// Validators that refuse other values and add nothing to the help text.
 CLI::Validator in_range(std::int64_t low, std::int64_t high);
 CLI::Validator positive();
 CLI::Validator share(double low, double high);  // from low to high, both included
@@ -30,38 +31,40 @@ CLI::Validator device_name();
 // Where a program runs.
 struct DeviceOptions {
   std::string device = "auto";
-  int threads = 0;  // 0: one per core
+  int threads = 0;                   // 0: one per core
   std::vector<std::string> without;  // passes of the compiler
+  CompileCallback progress;          // of compiling; none: no reports
 };
 void add_device_options(CLI::App& command, DeviceOptions& options);
 void add_without_option(CLI::App& command, std::vector<std::string>& without);
 void add_json_flag(CLI::App& command, bool& json);
-// 0, the model's own, when it is not given.
+// 0, the model's default, if the option is not given.
 void add_batch_option(CLI::App& command, std::int64_t& batch);
 
-// One line on stdout, flushed: a reader sees it at once.
+// Prints one line to stdout and flushes, so that a reader sees it at once.
 void print_json(const Json& line);
-// What a program reads back as the same float, in few digits.
+// The shortest decimal number that reads back as the same float.
 double shortest(float value);
 double rounded(double value, int decimals);
 // "1,234,567"
 std::string grouped(std::int64_t value);
-// "\\n", "\\t" and "\\\\" written out, as a shell passes them on, become what they mean.
+// "1 step", "1,500 steps"
+std::string counted(std::int64_t count, std::string_view what);
+// Replaces the escapes "\\n", "\\t" and "\\\\", which a shell passes on unchanged.
 std::string unescaped(const std::string& text);
-// Numbers in all parameters.
+// Number of elements in all parameters.
 std::int64_t parameter_count(const ProgramHandle& program);
 
-// "cpu (2 threads)", "webgpu:0 (NVIDIA H200, discrete GPU, vulkan)"
+// The vector instructions that programs use on that device: "AVX2"; empty for a GPU.
+std::string simd_of(const std::string& device);
+
+// "cpu (2 threads, AVX2)", "webgpu:0 (NVIDIA H200, discrete GPU, vulkan)"
 std::string where_text(const std::string& device, int threads);
 
-// Whether stdout is a pipe that nobody reads any more: `| head -1`.
-bool reader_left();
-
-// Where text for people goes.
+// The stream for text for people.
 inline std::FILE* people(bool json) { return json ? stderr : stdout; }
-bool is_terminal(std::FILE* stream);
 
-// Wrong words on the command line: exit code 2.
+// Reports a wrong command line: exit code 2.
 template <class... Args>
 [[noreturn]] void usage_error(fmt::format_string<Args...> format, Args&&... args) {
   throw CLI::ValidationError(fmt::format(format, std::forward<Args>(args)...));
@@ -71,7 +74,7 @@ template <class... Args>
 [[noreturn]] void unknown_name(std::string_view what, std::string_view wanted,
                                const std::vector<std::string>& names);
 
-// The item of `items` whose `name` is the wanted one; a usage error when there is none.
+// Returns the item with that name; throws a usage error if there is none.
 template <class Item>
 const Item& find_named(std::span<const Item> items, std::string_view what,
                        std::string_view wanted) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// |result - reference|; equal infinities and two NaNs are no error.
+// |result - reference|; 0 for equal infinities and for two NaNs.
 double difference(double result, double reference) {
   if (result == reference || (std::isnan(result) && std::isnan(reference))) return 0;
   const double error = std::fabs(result - reference);
@@ -35,7 +35,7 @@ const Tolerance& tolerance_for(std::string_view device) {
 }
 
 void Comparison::add(const std::string& name, double error, double allowed) {
-  // With nothing allowed, any error is infinitely too much.
+  // If nothing is allowed, any error is infinite.
   const double ratio = error == 0 ? 0 : std::isfinite(error) ? error / allowed : kInfinity;
   if (where_.empty() || ratio > worst_) worst_ = ratio, where_ = name;
 }

@@ -1,10 +1,14 @@
 #include "convert.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "command.h"
+#include "io/named.h"
 #include "run_folder.h"
 #include "support/fail.h"
+#include "support/file.h"
+#include "support/text.h"
 #include "tensorgrad/safetensors.h"
 #include "tensorgrad/text_model.h"
 #include "tensorgrad/tokenizer.h"
@@ -17,63 +21,125 @@ namespace fs = std::filesystem;
 namespace {
 
 struct ConvertCommand {
-  std::string in, out, to, tokenizer, activation;
+  std::string in, out, to, tokenizer, activation, config;
   int heads = 0;
   bool json = false, force = false;
 
-  // What was done, for people and for programs.
-  void report(const std::string& words, const TextModelConfig& config) const {
-    fmt::print(people(json), "{}: {}\n", out, words);
+  // Reports the result, for people and for programs.
+  void report(const std::string& words, const TextModelConfig& model,
+              const std::vector<std::string>& assumed = {}) const {
+    print_to(people(json), "{}: {}\n", out, words);
     if (json)
       print_json({{"event", "converted"},
                   {"out", out},
                   {"to", to},
-                  {"model", Json::parse(config.to_json())}});
+                  {"model", Json::parse(model.to_json())},
+                  {"assumed", assumed}});
   }
 };
 
-// What our own reader needs to know beside the weights; others ignore it.
+// Metadata that our own reader needs beside the weights; other programs ignore it.
 constexpr const char *kConfig = "tensorgrad.config", *kTokenizer = "tensorgrad.tokenizer";
 
-// A checkpoint of a model of ours -> weights under PyTorch's names.
+// Converts a checkpoint of our model to weights under PyTorch's names.
 void to_torch(const ConvertCommand& command) {
   std::vector<std::string> said;
   const Checkpoint checkpoint = find_checkpoint(command.in, said);
   if (checkpoint.config.empty())
     user_error("{}: it does not say which model it is: its config is missing", command.in);
-  const TextModelConfig config = TextModelConfig::from_json(checkpoint.config);
-  TensorFile file{.tensors = to_torch_names(config, checkpoint.parameters),
+  const TextModelConfig config =
+      io::named(command.in, [&] { return TextModelConfig::from_json(checkpoint.config); });
+  TensorFile file{.tensors = io::named(
+                      command.in, [&] { return to_torch_names(config, checkpoint.parameters); }),
                   .metadata = {{"format", "pt"}, {kConfig, checkpoint.config}}};
   if (!checkpoint.tokenizer.empty()) file.metadata[kTokenizer] = checkpoint.tokenizer;
   write_safetensors(command.out, file);
-  for (const std::string& line : said) fmt::print(people(command.json), "from {}\n", line);
+  for (const std::string& line : said) print_to(people(command.json), "from {}\n", line);
   command.report(fmt::format("weights of a model of kind {} under PyTorch's names", config.kind),
                  config);
   if (config.kind == "gpt")
-    fmt::print(people(command.json),
-               "in GPT-2's config: n_head {}, activation_function \"{}\", n_positions {}\n",
-               config.heads, config.activation == "gelu_tanh" ? "gelu_new" : config.activation,
-               config.context);
+    print_to(people(command.json),
+             "in GPT-2's config: n_head {}, activation_function \"{}\", n_positions {}\n",
+             config.heads, config.activation == "gelu_tanh" ? "gelu_new" : config.activation,
+             config.context);
   if (command.tokenizer.empty()) return;
   const fs::path folder = command.tokenizer;
-  fs::create_directories(folder);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) user_error("{}: cannot make the folder: {}", folder.string(), error.message());
   Tokenizer::from_json(checkpoint.tokenizer)
       .write_bpe(folder / "vocab.json", folder / "merges.txt");
 }
 
-// The other way: a checkpoint without optimizer, to generate from.
+// The model that a weights file and its neighbours describe.
+struct DetectedModel {
+  TextModelConfig config;
+  std::vector<std::string> assumed;  // settings that had to be guessed
+  std::string from;                  // config.json, if it was read
+};
+
+// Lists the settings that weights alone do not show.
+std::vector<std::string> assumptions(const TextModelConfig& config, const ConvertCommand& command) {
+  std::vector<std::string> assumed;
+  if (config.kind == "gpt" && command.heads == 0)
+    assumed.push_back(fmt::format("heads {}", config.heads));
+  if (config.kind == "gpt" && command.activation.empty())
+    assumed.push_back(fmt::format("activation {}", config.activation));
+  if (config.kind == "mamba2")
+    assumed.push_back(fmt::format("one group with a state of {}", config.state));
+  assumed.push_back(fmt::format("epsilon {}", config.eps));
+  return assumed;
+}
+
+// The config.json to read; empty if there is none.
+fs::path config_file(const ConvertCommand& command) {
+  if (command.config == "none") return {};
+  if (!command.config.empty()) return command.config;
+  const fs::path beside = fs::path(command.in).parent_path() / "config.json";
+  std::error_code ignored;
+  return fs::exists(beside, ignored) ? beside : fs::path();
+}
+
+DetectedModel detect_model(const TensorFile& file, const ConvertCommand& command) {
+  constexpr std::size_t kLongestConfig = 1 << 20;
+  DetectedModel detected;
+  const fs::path path = config_file(command);
+  const auto own = file.metadata.find(kConfig);
+  // An explicit --config, including "none", has priority over the metadata of the weights.
+  if (own != file.metadata.end() && command.config.empty()) {
+    detected.config =
+        io::named(command.in, [&] { return TextModelConfig::from_json(own->second); });
+  } else if (path.empty()) {
+    detected.config = io::named(command.in, [&] { return config_of_torch_weights(file.tensors); });
+    detected.assumed = assumptions(detected.config, command);
+  } else {
+    const std::string text = read_file(path, kLongestConfig);
+    detected.from = path.string();
+    try {
+      detected.config = config_of_torch_weights(file.tensors, text);
+    } catch (const UserError& error) {
+      user_error("{}: {}\n  hint: --config FILE reads another one, --config none does without",
+                 detected.from, error.what());
+    }
+  }
+  if (command.heads > 0) detected.config.heads = command.heads;
+  if (!command.activation.empty()) detected.config.activation = command.activation;
+  return detected;
+}
+
+// Converts weights to a checkpoint without optimizer, for generation.
 void from_torch(const ConvertCommand& command) {
-  if (fs::is_directory(command.in))
+  std::error_code ignored;  // the reader reports it
+  if (fs::is_directory(command.in, ignored))
     user_error("{}: a folder\n  hint: --to tensorgrad takes a safetensors file of PyTorch weights",
                command.in);
   const TensorFile file = read_safetensors(command.in);
-  const auto own = file.metadata.find(kConfig), tokenizer = file.metadata.find(kTokenizer);
-  TextModelConfig config = own == file.metadata.end() ? config_of_torch_weights(file.tensors)
-                                                      : TextModelConfig::from_json(own->second);
-  if (command.heads > 0) config.heads = command.heads;
-  if (!command.activation.empty()) config.activation = command.activation;
-  Checkpoint checkpoint{.parameters = from_torch_names(config, file.tensors),
-                        .config = config.to_json()};
+  const DetectedModel detected = detect_model(file, command);
+  const TextModelConfig& config = detected.config;
+  Checkpoint checkpoint{
+      .parameters = io::named(command.in, [&] { return from_torch_names(config, file.tensors); }),
+      .config = config.to_json()};
+  const auto tokenizer = file.metadata.find(kTokenizer);
   if (!command.tokenizer.empty())
     checkpoint.tokenizer = read_tokenizer(command.tokenizer).to_json();
   else if (tokenizer != file.metadata.end())
@@ -81,23 +147,36 @@ void from_torch(const ConvertCommand& command) {
   save_checkpoint(command.out, checkpoint);
   command.report(fmt::format("a model of kind {}, {} layers of width {}, {} tokens", config.kind,
                              config.layers, config.dim, config.vocab),
-                 config);
-  if (own == file.metadata.end() && config.kind == "gpt")
-    fmt::print(people(command.json),
-               "weights do not tell heads and activation: {} and {} it is, unless --heads and "
-               "--activation say otherwise\n",
-               config.heads, config.activation);
+                 config, detected.assumed);
+  if (!detected.from.empty()) print_to(people(command.json), "its config: {}\n", detected.from);
+  if (!detected.assumed.empty())
+    print_to(people(command.json),
+             "no config.json says it, so it was assumed: {}\n  hint: --config FILE{}\n",
+             join(detected.assumed, ", "),
+             config.kind == "gpt" ? ", --heads N or --activation NAME" : "");
   if (checkpoint.tokenizer.empty())
-    fmt::print(people(command.json),
-               "it has no tokenizer: tg generate needs one\n  hint: --tokenizer FOLDER with "
-               "vocab.json and merges.txt\n");
+    print_to(people(command.json),
+             "it has no tokenizer: tg generate needs one\n  hint: --tokenizer FOLDER with "
+             "vocab.json and merges.txt\n");
+}
+
+// Refuses options that would have no effect.
+void check_options(const ConvertCommand& command) {
+  if (command.to != "torch") return;
+  const std::pair<const char*, bool> of_weights[] = {{"--config", !command.config.empty()},
+                                                     {"--heads", command.heads > 0},
+                                                     {"--activation", !command.activation.empty()}};
+  for (const auto& [name, given] : of_weights)
+    if (given)
+      usage_error("{}: for --to tensorgrad: with --to torch the checkpoint tells the model", name);
 }
 
 void convert(const ConvertCommand& command) {
+  check_options(command);
   std::error_code ignored;
   if (fs::equivalent(command.in, command.out, ignored))
     usage_error("{}: both to read and to write", command.in);
-  if (fs::exists(command.out) && !command.force)
+  if (fs::exists(command.out, ignored) && !command.force)
     usage_error("{}: there already\n  hint: --force writes over it", command.out);
   command.to == "torch" ? to_torch(command) : from_torch(command);
 }
@@ -121,7 +200,8 @@ void add_convert_command(CLI::App& tg, int& exit_code) {
   command
       .add_option(
           "--heads", options->heads,
-          "Of attention, which PyTorch weights do not tell (default: one for 64 of the width)")
+          "Of attention, which PyTorch weights do not tell (default: of config.json, or one for 64 "
+          "of the width)")
       ->check(in_range(1, 1 << 20))
       ->type_name("N");
   command
@@ -133,11 +213,18 @@ void add_convert_command(CLI::App& tg, int& exit_code) {
                   "A folder with vocab.json and merges.txt that goes with the weights: read, or "
                   "with --to torch written")
       ->type_name("FOLDER");
+  command
+      .add_option(
+          "--config", options->config,
+          "The config.json of PyTorch weights, as Hugging Face and state-spaces write it "
+          "(default: what convert wrote into the weights, or the file beside them; none: do "
+          "without)")
+      ->type_name("FILE");
   command.add_flag("--force", options->force, "Write over OUT");
   add_json_flag(command, options->json);
   command.footer(
       "GPT-2 as Hugging Face and nanoGPT name it, Mamba and Mamba-2 as state-spaces "
-      "does.\nExample:\n  tg convert runs/book book.safetensors --to torch");
+      "does.\nExample:\n  tg convert runs/book-gpt book.safetensors --to torch");
   command.callback([options, &exit_code] {
     convert(*options);
     exit_code = 0;

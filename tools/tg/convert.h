@@ -1,4 +1,4 @@
-// `tg convert IN OUT`: weights from and to the names and layouts of PyTorch programs.
+// `tg convert IN OUT`: converts weights from and to the names and layouts of PyTorch programs.
 #pragma once
 
 #include <CLI/CLI.hpp>

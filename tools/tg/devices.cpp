@@ -12,20 +12,20 @@ namespace {
 
 void print_device(const DeviceInfo& device) {
   const bool short_name = device.available && device.name == "webgpu";
-  fmt::print("{:<10}{}{}\n", device.name, device.description,
-             !device.available                ? "   (not available)"
-             : device.chosen_by_auto          ? "   (what auto chooses)"
-             : device.software && !short_name ? "   (never chosen by auto)"
-                                              : "");
+  print_out("{:<10}{}{}\n", device.name, device.description,
+            !device.available                ? "   (not available)"
+            : device.chosen_by_auto          ? "   (what auto chooses)"
+            : device.software && !short_name ? "   (never chosen by auto)"
+                                             : "");
   if (device.max_buffer_bytes > 0 && !short_name) {
     const auto mib = [](std::int64_t bytes) { return bytes / (1 << 20); };
-    fmt::print("{:<10}buffers up to {} MiB, bindings up to {} MiB, {} subgroups, {} timestamps\n",
-               "", mib(device.max_buffer_bytes), mib(device.max_binding_bytes),
-               device.subgroups ? "with" : "without", device.timestamps ? "with" : "without");
+    print_out("{:<10}buffers up to {} MiB, bindings up to {} MiB, {} subgroups, {} timestamps\n",
+              "", mib(device.max_buffer_bytes), mib(device.max_binding_bytes),
+              device.subgroups ? "with" : "without", device.timestamps ? "with" : "without");
   }
-  // A hint stands on a line of its own.
+  // A hint is on a separate line.
   std::istringstream lines(device.problem);
-  for (std::string line; std::getline(lines, line);) fmt::print("{:<10}{}\n", "", line);
+  for (std::string line; std::getline(lines, line);) print_out("{:<10}{}\n", "", line);
 }
 
 void list_devices(bool json) {
@@ -67,7 +67,9 @@ void add_devices_command(CLI::App& tg, int& exit_code) {
       ->check(device_name())
       ->capture_default_str()
       ->type_name("NAME");
-  command.add_option("--rows", options->test.rows, "Only rows of the table whose name matches: softmax_*")
+  command
+      .add_option("--rows", options->test.rows,
+                  "Only rows of the table whose name matches: softmax_*")
       ->needs(self_test_flag)
       ->type_name("GLOB");
   command.add_flag("--all", options->test.all, "All rows, however long that takes")

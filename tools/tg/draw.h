@@ -1,5 +1,5 @@
-// Random data that is the same on every platform: a number depends on its seed, what it is for and
-// two counters alone.
+// Random data that is the same on every platform: a number depends only on its seed, its purpose
+// and two counters.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ inline std::uint32_t draw(std::uint32_t seed, DrawFor purpose, std::int64_t i, s
                   static_cast<std::uint32_t>(j))[0];
 }
 
-// 0 .. n-1
+// Uniform in 0 .. n-1.
 inline std::int64_t below(std::int64_t n, std::uint32_t word) {
   return static_cast<std::int64_t>(
       (static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(n)) >> 32);

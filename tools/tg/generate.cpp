@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <iostream>
 #include <limits>
 
 #include "command.h"
+#include "compile_counter.h"
 #include "interrupt.h"
+#include "line_reader.h"
 #include "run_folder.h"
 #include "tensorgrad/generate.h"
 
@@ -31,15 +32,20 @@ struct Written {
   double seconds = 0;
 };
 
-// Goes on after the prompt; prints as it comes unless it is to become JSON.
+// A terminal would execute control characters. A file or a pipe gets the exact text.
+void print_model_text(std::string_view text) {
+  print_text(stdout, is_terminal(stdout) ? printable(text) : std::string(text));
+}
+
+// Continues the prompt. Streams the text, unless it becomes JSON.
 Written write(Generator& model, const GenerateCommand& command, const std::string& prompt,
               const GenerateOptions& base, const Interrupt& interrupt) {
   GenerateOptions options = base;
   options.on_text = [&](std::string_view piece) {
-    if (!command.json) fmt::print("{}", piece), std::fflush(stdout);
-    return !interrupt.happened() && !reader_left();
+    if (!command.json) print_model_text(piece);
+    return !interrupt.happened() && !reader_left() && output_error() == 0;
   };
-  // What is written is counted, not the prompt, which is one token even if it is empty.
+  // Counts the generated tokens without the prompt, which is one token even if it is empty.
   const auto said =
       static_cast<std::int64_t>(std::max<std::size_t>(1, model.tokenizer().encode(prompt).size()));
   const auto before = static_cast<std::int64_t>(model.heard().size()) + said;
@@ -52,65 +58,65 @@ Written write(Generator& model, const GenerateCommand& command, const std::strin
 }
 
 void print_as_json(const std::string& prompt, const Written& written) {
-  // A model of bytes may say what is no text.
-  const Json line{{"event", "text"},
-                  {"prompt", prompt},
-                  {"text", written.text},
-                  {"tokens", written.tokens},
-                  {"seconds", rounded(written.seconds, 4)}};
-  fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
-  std::fflush(stdout);
+  print_json({{"event", "text"},
+              {"prompt", prompt},
+              {"text", written.text},
+              {"tokens", written.tokens},
+              {"seconds", rounded(written.seconds, 4)}});
 }
 
-// Lines from the terminal, each answered until the stop text, or a line's end if none is given.
+// Reads lines from the terminal and answers each up to the stop text; the default is a newline.
 int talk(Generator& model, const GenerateCommand& command) {
   GenerateOptions options = command.options;
   if (options.stop.empty()) options.stop = {"\n"};
-  fmt::print(stderr, "say something; /forget starts anew, an empty line or ctrl-D ends\n");
+  print_to(stderr, "say something; /forget starts anew, an empty line or ctrl-D ends\n");
+  LineReader lines("> ");
   for (std::uint32_t turn = 0;; ++turn) {
-    if (is_terminal(stdin)) fmt::print(stderr, "> ");
-    std::string line;
-    if (!std::getline(std::cin, line) || line.empty()) break;
-    if (line == "/forget") {
+    const std::optional<std::string> line = lines.read();
+    if (!line && is_terminal(stdin)) print_to(stderr, "\n");  // end the line of the prompt
+    if (!line || line->empty()) break;
+    if (*line == "/forget") {
       model.forget();
       continue;
     }
     const Interrupt interrupt;
     options.seed = command.options.seed + turn;
-    const std::string prompt = command.prompt + line + "\n";
+    const std::string prompt = command.prompt + *line + "\n";
     const Written written = write(model, command, prompt, options, interrupt);
     if (command.json)
       print_as_json(prompt, written);
     else
-      fmt::print("\n");
-    std::fflush(stdout);
+      print_out("\n");
     if (reader_left()) return 128 + SIGPIPE;
   }
   return 0;
 }
 
 int generate_text(GenerateCommand command) {
+  outlive_reader();
   command.prompt = unescaped(command.prompt);
   for (std::string& text : command.options.stop) text = unescaped(text);
   std::vector<std::string> said;
-  const Checkpoint checkpoint = find_checkpoint(command.checkpoint, said);
-  for (const std::string& line : said) fmt::print(stderr, "tg: {}\n", line);
-  Generator model(checkpoint, {.device = command.where.device,
-                               .threads = command.where.threads,
-                               .without = command.where.without,
-                               .capacity = command.capacity});
+  Checkpoint checkpoint = find_checkpoint(command.checkpoint, said);
+  for (const std::string& line : said) print_to(stderr, "{}\n", line);
+  const GeneratorOptions options{.device = command.where.device,
+                                 .threads = command.where.threads,
+                                 .without = command.where.without,
+                                 .capacity = command.capacity,
+                                 .progress = count_compiled(stderr)};
+  Generator model(std::move(checkpoint), options);
   if (command.interactive) return talk(model, command);
   const Interrupt interrupt;
-  if (!command.json) fmt::print("{}", command.prompt), std::fflush(stdout);
+  if (!command.json) print_model_text(command.prompt);
   const Written written = write(model, command, command.prompt, command.options, interrupt);
   if (command.json)
     print_as_json(command.prompt, written);
   else
-    fmt::print("\n");
+    print_out("\n");
   if (is_terminal(stderr) && written.seconds > 0)
-    fmt::print(stderr, "{} tokens, {:.0f} per second, on {}\n", written.tokens,
-               static_cast<double>(written.tokens) / written.seconds,
-               where_text(model.device(), model.threads()));
+    print_to(stderr, "{}, {:.0f} per second, on {}\n", counted(written.tokens, "token"),
+             static_cast<double>(written.tokens) / written.seconds,
+             where_text(model.device(), model.threads()));
   if (reader_left()) return 128 + SIGPIPE;
   return interrupt.happened() ? 128 + interrupt.signal() : 0;
 }
@@ -169,8 +175,8 @@ void add_generate_command(CLI::App& tg, int& exit_code) {
   add_device_options(command, options->where);
   add_json_flag(command, options->json);
   command.footer(
-      "Examples:\n  tg generate runs/book --prompt \"Once upon a time\"\n  tg generate runs/book "
-      "--interactive");
+      "Examples:\n  tg generate runs/book-gpt --prompt \"Once upon a time\"\n"
+      "  tg generate runs/book-gpt --interactive");
   command.callback([options, &exit_code] { exit_code = generate_text(*options); });
 }
 

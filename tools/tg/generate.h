@@ -1,4 +1,4 @@
-// `tg generate CHECKPOINT`: text from a trained model.
+// `tg generate CHECKPOINT`: generates text with a trained model.
 #pragma once
 
 #include <CLI/CLI.hpp>

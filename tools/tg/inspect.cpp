@@ -1,20 +1,22 @@
-// The file is read once; every tensor gets its statistics, also those that are not listed, so that
-// no NaN hides.
+// Reads the file once. Computes statistics of every tensor, listed or not, so that no NaN is
+// missed.
 #include "inspect.h"
 
 #include <sys/ioctl.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
+#include <utility>
 
 #include "command.h"
+#include "io/checkpoint_bytes.h"
 #include "io/element_type.h"
+#include "io/strict_reader.h"
 #include "support/fail.h"
+#include "support/file.h"
+#include "support/integers.h"
 #include "support/text.h"
 #include "tensor_table.h"
-#include "tensorgrad/checkpoint.h"
-#include "tensorgrad/safetensors.h"
 
 namespace tensorgrad::tool {
 
@@ -22,13 +24,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kOptimizer = "optimizer/";  // how the names of its tensors start
+constexpr std::string_view kOptimizer = "optimizer/";  // prefix of its tensors
 
 struct InspectOptions {
   std::string file;
   std::vector<std::string> patterns;
   bool optimizer = false, json = false;
-  std::int64_t width = 0;  // 0: the terminal's
+  std::int64_t width = 0;  // 0: the terminal's width
 };
 
 bool of_optimizer(const TensorRow& tensor) { return tensor.name.starts_with(kOptimizer); }
@@ -44,11 +46,10 @@ struct Totals {
 // The newest readable checkpoint of a run or of its folder of checkpoints.
 fs::path newest_in(const fs::path& folder) {
   for (const fs::path& place : {folder / "checkpoints", folder}) {
-    if (!fs::is_directory(place)) continue;
-    const auto found = CheckpointFolder(place).newest();
+    if (std::error_code ignored; !fs::is_directory(place, ignored)) continue;
+    const auto found = CheckpointFolder(place).newest(CheckpointPart::model);
     if (!found) continue;
-    for (const std::string& bad : found->unreadable)
-      fmt::print(stderr, "tg: passed over: {}\n", bad);
+    for (const std::string& bad : found->unreadable) print_to(stderr, "tg: passed over: {}\n", bad);
     return found->path;
   }
   user_error(
@@ -57,25 +58,19 @@ fs::path newest_in(const fs::path& folder) {
       folder.string());
 }
 
-// What is wrong with a checkpoint whose tensors can be read nevertheless; empty: nothing.
-std::string damage_of(const fs::path& path) {
+// ---- what it says of itself
+
+// Parses JSON, or returns the text as a string. Limits the depth, because printing JSON is
+// recursive.
+Json value_of(const std::string& text) {
   try {
-    load_checkpoint(path);
-    return "";
-  } catch (const UserError& error) {
-    return error.what();
+    return io::parse_json<Json>(text, 32);
+  } catch (const UserError&) {
+    return text;
   }
 }
 
-// ---- what it says of itself
-
-// JSON if it is some, otherwise the text.
-Json value_of(const std::string& text) {
-  Json json = Json::parse(text, nullptr, false);
-  return json.is_discarded() ? Json(text) : json;
-}
-
-// Kind and size of a tokenizer, as far as its JSON and the model's config tell.
+// Kind and size of a tokenizer, from its JSON and the model's config.
 Json about_tokenizer(const Json& tokenizer, const Json& config) {
   Json about = Json::object();
   if (tokenizer.is_object() && tokenizer.contains("kind")) about["kind"] = tokenizer["kind"];
@@ -83,7 +78,7 @@ Json about_tokenizer(const Json& tokenizer, const Json& config) {
   return about;
 }
 
-// Everything in the metadata: what is known by name first, a tokenizer as its kind and size.
+// All metadata: known names first, a tokenizer as its kind and size.
 Json describe(const std::map<std::string, std::string>& metadata) {
   Json all = Json::object();
   for (const auto& [key, text] : metadata)
@@ -102,7 +97,7 @@ Json describe(const std::map<std::string, std::string>& metadata) {
   return about;
 }
 
-// "dim 64, layers 2": JSON for people, cut where it is long.
+// "dim 64, layers 2": JSON for people, cut if long.
 std::string in_words(const Json& value) {
   constexpr std::size_t kLongest = 200;
   if (value.is_object()) {
@@ -155,7 +150,7 @@ std::vector<TensorRow> rows_of(const TensorFile& file) {
   return all;
 }
 
-// Those of the optimizer only when asked for, by the flag or by a pattern that starts as they do.
+// Lists tensors of the optimizer only on request, by the flag or by a pattern with their prefix.
 std::vector<const TensorRow*> listed(const std::vector<TensorRow>& all,
                                      const InspectOptions& options) {
   for (const std::string& pattern : options.patterns)
@@ -180,18 +175,18 @@ std::vector<const TensorRow*> listed(const std::vector<TensorRow>& all,
 }
 
 std::size_t columns(const InspectOptions& options) {
-  if (options.width > 0) return static_cast<std::size_t>(options.width);
+  if (options.width > 0) return usize(options.width);
   winsize size{};
   if (is_terminal(stdout) && ioctl(fileno(stdout), TIOCGWINSZ, &size) == 0) return size.ws_col;
   return 0;
 }
 
-// A file with everything that is told about it.
+// A file and everything that is printed about it.
 struct Report {
   fs::path path, asked;
   Json about;
   std::vector<TensorRow> all = {};
-  std::vector<const TensorRow*> rows = {};  // those to list
+  std::vector<const TensorRow*> rows = {};  // the tensors to list
   Totals parameters = {}, optimizer = {};
   std::string damage = {};  // of a checkpoint; empty: none
 };
@@ -199,32 +194,32 @@ struct Report {
 void print_for_people(const Report& report, const InspectOptions& options) {
   const Json& about = report.about;
   const bool itself = report.path == report.asked;
-  fmt::print("{}{}\n", report.path.string(),
-             itself ? "" : fmt::format(" (the newest of {})", report.asked.string()));
-  fmt::print("  {}\n", about.contains("step") ? "checkpoint at step " + in_words(about["step"])
-                                              : "safetensors file");
+  print_out("{}{}\n", report.path.string(),
+            itself ? "" : fmt::format(" (the newest of {})", report.asked.string()));
+  print_out("  {}\n", about.contains("step") ? "checkpoint at step " + in_words(about["step"])
+                                             : "safetensors file");
   for (const auto& [key, value] : about.items())
     if (key != "step" && key != "metadata" && key != "kind")
-      fmt::print("  {:<10} {}\n", key, in_words(value));
+      print_out("  {:<10} {}\n", key, in_words(value));
   for (const auto& [key, value] : about["metadata"].items())
-    fmt::print("  {:<10} {}\n", plain(key), in_words(value));
-  fmt::print("\n");
-  if (!report.rows.empty()) fmt::print("{}\n", tensor_table(report.rows, columns(options)));
-  fmt::print("parameters  {}\n", totals_words(report.parameters));
-  if (report.optimizer.tensors) fmt::print("optimizer   {}\n", totals_words(report.optimizer));
+    print_out("  {:<10} {}\n", plain(key), in_words(value));
+  print_out("\n");
+  if (!report.rows.empty()) print_out("{}\n", tensor_table(report.rows, columns(options)));
+  print_out("parameters  {}\n", totals_words(report.parameters));
+  if (report.optimizer.tensors) print_out("optimizer   {}\n", totals_words(report.optimizer));
   if (const std::size_t hidden = report.all.size() - report.rows.size())
-    fmt::print("not listed  {} of {} tensors{}\n", hidden, report.all.size(),
-               report.optimizer.tensors && !options.optimizer
-                   ? "; --optimizer lists those of the optimizer"
-                   : "");
+    print_out("not listed  {} of {} tensors{}\n", hidden, report.all.size(),
+              report.optimizer.tensors && !options.optimizer
+                  ? "; --optimizer lists those of the optimizer"
+                  : "");
   for (const TensorRow& tensor : report.all)
     if (tensor.stats.bad())
-      fmt::print("!! {} holds {}\n", plain(tensor.name), bad_words(tensor.stats));
-  if (!report.damage.empty()) fmt::print("!! {}\n", report.damage);
+      print_out("!! {} holds {}\n", plain(tensor.name), bad_words(tensor.stats));
+  if (!report.damage.empty()) print_out("!! {}\n", report.damage);
 }
 
 void print_lines(const Report& report, const TensorFile& file) {
-  Json line = {{"file", report.path.string()}, {"bytes", fs::file_size(report.path)}};
+  Json line = {{"file", report.path.string()}, {"bytes", InputFile(report.path).size()}};
   line.update(report.about);
   line["parameters"] = totals_json(report.parameters);
   line["optimizer"] = totals_json(report.optimizer);
@@ -237,18 +232,19 @@ void print_lines(const Report& report, const TensorFile& file) {
     print_json(tensor_json(*tensor, file.tensors.at(tensor->name).shape()));
 }
 
-// 1 for a damaged checkpoint.
+// Returns the exit code: 1 for a damaged checkpoint.
 int inspect(const InspectOptions& options) {
   if (options.file.empty())
     usage_error("inspect: which file?\n  hint: tg inspect model.safetensors");
   const fs::path asked = options.file;
-  std::error_code error;  // a file that cannot be looked at is the reader's to tell
+  std::error_code error;  // the reader reports a file that cannot be accessed
   const fs::path path = fs::is_directory(asked, error) ? newest_in(asked) : asked;
-  const TensorFile file = read_safetensors(path);
+  io::TensorsAndDamage read = io::read_with_damage(path);
+  const TensorFile& file = read.file;
   Report report{
       .path = path, .asked = asked, .about = describe(file.metadata), .all = rows_of(file)};
   report.rows = listed(report.all, options);
-  report.damage = damage_of(path);
+  report.damage = std::move(read.damage);
   for (const TensorRow& tensor : report.all)
     (of_optimizer(tensor) ? report.optimizer : report.parameters).add(tensor);
   if (options.json)

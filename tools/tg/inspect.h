@@ -1,4 +1,4 @@
-// `tg inspect`: what a safetensors file or a checkpoint holds.
+// `tg inspect`: shows the contents of a safetensors file or a checkpoint.
 #pragma once
 
 #include <CLI/App.hpp>

@@ -10,7 +10,7 @@ volatile std::sig_atomic_t interrupted = 0;
 
 extern "C" void note_interrupt(int signal) {
   interrupted = signal;
-  std::signal(signal, SIG_DFL);
+  std::signal(signal, signal == SIGHUP ? SIG_IGN : SIG_DFL);
 }
 
 }  // namespace
@@ -19,13 +19,14 @@ Interrupt::Interrupt() {
   interrupted = 0;
   before_int_ = std::signal(SIGINT, note_interrupt);
   before_term_ = std::signal(SIGTERM, note_interrupt);
-  before_pipe_ = std::signal(SIGPIPE, SIG_IGN);
+  before_hup_ = std::signal(SIGHUP, note_interrupt);
+  if (before_hup_ == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
 }
 
 Interrupt::~Interrupt() {
   std::signal(SIGINT, before_int_);
   std::signal(SIGTERM, before_term_);
-  std::signal(SIGPIPE, before_pipe_);
+  std::signal(SIGHUP, before_hup_);
 }
 
 int Interrupt::signal() const { return interrupted; }

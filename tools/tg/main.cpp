@@ -1,11 +1,13 @@
-// tg, the command-line tool: puts the commands together and turns errors into exit codes: 0 for
-// success, 1 for an error, 2 for wrong words on the command line.
-#include <cstdlib>
+// tg, the command-line tool: collects the commands and turns errors into exit codes: 0 for success,
+// 1 for an error, 2 for a wrong command line, 141 if the reader of stdout has closed it.
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
+#include <sstream>
 
 #include "bench.h"
 #include "command.h"
@@ -13,6 +15,7 @@
 #include "devices.h"
 #include "generate.h"
 #include "inspect.h"
+#include "io/json_error.h"
 #include "ops.h"
 #include "passes.h"
 #include "plot.h"
@@ -28,16 +31,18 @@ namespace {
 
 constexpr int kError = 1, kUsage = 2;
 
-void complain(std::string_view message) {
-  std::fflush(stdout);
-  fmt::print(stderr, "tg: {}\n", message);
-}
+void complain(std::string_view message) { print_to(stderr, "tg: {}\n", message); }
 
-// CLI11 calls an unknown command an argument that was not expected.
+// CLI11 reports an unknown command as an unexpected argument.
 void check_command(const CLI::App& tg, const std::vector<std::string>& words) {
   if (words.empty() || words[0].starts_with('-')) return;
   std::vector<std::string> names;
   for (const CLI::App* command : tg.get_subcommands({})) names.push_back(command->get_name());
+  if (words[0] == "test" || words[0] == "webgpu")
+    usage_error(
+        "{0}: a command of the wrapper ./tg in a checkout of tensorgrad, not of the tool\n"
+        "  hint: ./tg {0}, in the folder of the checkout",
+        words[0]);
   if (std::find(names.begin(), names.end(), words[0]) == names.end())
     unknown_name("command", words[0], names);
 }
@@ -51,28 +56,31 @@ std::vector<std::string> words_of(int argc, char** argv) {
   return words;
 }
 
-// The command that was called: the innermost one, `text` of `train text`. Null when there is none.
+// The innermost command that was called: `text` of `train text`. Null if there is none.
 const CLI::App* called_command(const CLI::App& tg) {
   const CLI::App* found = nullptr;
-  for (auto called = tg.get_subcommands(); !called.empty(); called = found->get_subcommands()) found = called.front();
+  for (auto called = tg.get_subcommands(); !called.empty(); called = found->get_subcommands())
+    found = called.front();
   return found;
 }
 
 // "train text"
 std::string words_to(const CLI::App& command) {
   std::string words = command.get_name();
-  for (const CLI::App* above = command.get_parent(); above && above->get_parent(); above = above->get_parent())
+  for (const CLI::App* above = command.get_parent(); above && above->get_parent();
+       above = above->get_parent())
     words = above->get_name() + " " + words;
   return words;
 }
 
-// CLI11 counts the words that it cannot place; people want to know about the first of them.
+// CLI11 counts the extra words; users want to see the first.
 std::string about_first_extra(const CLI::App& tg, const CLI::App* command) {
   const auto extras = tg.remaining(true);
   const std::string first = extras.empty() ? "" : extras.front();
   const std::string who = command ? words_to(*command) : "tg";
   const std::string help = command ? fmt::format("tg {} --help", who) : "tg --help";
-  if (!first.starts_with('-')) return fmt::format("{}: '{}' is a word too many\n  hint: {}", who, first, help);
+  if (!first.starts_with('-'))
+    return fmt::format("{}: '{}' is a word too many\n  hint: {}", who, first, help);
   std::vector<std::string> names;
   for (const CLI::Option* option : (command ? command : &tg)->get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
@@ -81,11 +89,32 @@ std::string about_first_extra(const CLI::App& tg, const CLI::App* command) {
                      near.empty() ? help : fmt::format("did you mean {}?", near));
 }
 
+// The result of main(): the command's exit code, unless results were lost.
+int ended(int exit_code) {
+  if (output_error() == 0 || exit_code != 0) return exit_code;
+  if (output_error() == EPIPE) return 128 + SIGPIPE;
+  complain(fmt::format("the output could not be written: {}", std::strerror(output_error())));
+  return kError;
+}
+
+// CLI11's text may lack its last newline.
+void print_help(const std::string& text) {
+  print_out("{}{}", text, text.ends_with('\n') ? "" : "\n");
+}
+
+// --help and --version
+int show_help(const CLI::App& tg, const CLI::ParseError& asked) {
+  std::ostringstream out, err;
+  tg.exit(asked, out, err);
+  print_help(out.str());
+  return ended(0);
+}
+
 int run(int argc, char** argv) {
   int exit_code = 0;
   std::vector<std::string> words = words_of(argc, argv);
   CLI::App tg("Trains, shows and measures models with tensorgrad, a tensor compiler.", "tg");
-  tg.set_version_flag("--version", "tensorgrad " TENSORGRAD_VERSION);
+  tg.set_version_flag("-v,--version", "tensorgrad " TENSORGRAD_VERSION);
   tg.require_subcommand(0, 1);
   add_train_command(tg, exit_code);
   add_generate_command(tg, exit_code);
@@ -100,28 +129,43 @@ int run(int argc, char** argv) {
   add_passes_command(tg, exit_code);
   for (CLI::App* command : tg.get_subcommands({})) command->group("Commands");
   tg.get_formatter()->label("SUBCOMMAND", "COMMAND");
-  // Set last, because a command would inherit it.
-  tg.footer("tg COMMAND --help says more.\nExample:\n  tg train addition");
+  // Set last, because commands added later would inherit it.
+  tg.footer(
+      "tg COMMAND --help says more.\n"
+      "Examples:\n"
+      "  tg train text book.txt                a language model learns your text\n"
+      "  tg generate runs/book-gpt             writes text with it\n"
+      "  tg plot runs/book-gpt                 draws how it learned\n"
+      "  tg train addition                     a transformer learns to add, in a minute");
   try {
     check_command(tg, words);
-    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    std::reverse(words.begin(), words.end());  // CLI11 expects reverse order
     tg.parse(words);
-    if (tg.get_subcommands().empty()) fmt::print("{}", tg.help());
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-      complain(fmt::format("the output could not be written: {}", std::strerror(errno)));
-      return kError;
-    }
-    return exit_code;
+    if (tg.get_subcommands().empty()) print_help(tg.help());
+    return ended(exit_code);
   } catch (const CLI::ExtrasError&) {
     complain(about_first_extra(tg, called_command(tg)));
     return kUsage;
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) return tg.exit(e);  // --help and --version
+    if (e.get_exit_code() == 0) return show_help(tg, e);
     const std::string message = e.what();
     const CLI::App* called = called_command(tg);
     const bool hinted = message.find("hint:") != message.npos;
-    complain(hinted || !called ? message : fmt::format("{}\n  hint: tg {} --help", message, words_to(*called)));
+    complain(hinted || !called
+                 ? message
+                 : fmt::format("{}\n  hint: tg {} --help", message, words_to(*called)));
     return kUsage;
+  } catch (const std::filesystem::filesystem_error& e) {
+    const std::string where = e.path1().empty() ? "the current folder" : e.path1().string();
+    complain(fmt::format("{}: {}", where, e.code().message()));
+    return kError;
+  } catch (const Json::exception& e) {
+    // JSON readers report bad files themselves, so this is a bug.
+    complain(
+        fmt::format("internal error: JSON: {}\n"
+                    "  this is a bug in tensorgrad; please report it with the command",
+                    io::reason(e)));
+    return kError;
   } catch (const std::exception& e) {
     complain(e.what());
     return kError;
@@ -133,7 +177,8 @@ int run(int argc, char** argv) {
 }  // namespace tensorgrad::tool
 
 int main(int argc, char** argv) {
-  // The software driver compiles shaders with barriers in time that grows with the square of its vectors' width.
+  tensorgrad::tool::open_standard_streams();
+  // The software driver needs time quadratic in its vector width to compile shaders with barriers.
   setenv("LP_NATIVE_VECTOR_WIDTH", "128", 0);
   return tensorgrad::tool::run(argc, argv);
 }

@@ -10,7 +10,9 @@ namespace {
 std::string_view name_of(ir::Core core) {
   using ir::Core;
   switch (core) {
-    case Core::leaf:
+    case Core::input:
+    case Core::parameter:
+    case Core::state:
       return "leaf";
     case Core::constant:
       return "constant";
@@ -57,7 +59,7 @@ std::string_view name_of(ir::Core core) {
 void list_ops(bool json) {
   constexpr const char* kRow = "{:<13}{:<25}{:<25}{:<7}{}\n";
   std::size_t count = 0;
-  if (!json) fmt::print(fmt::runtime(kRow), "family", "op", "core", "arity", "gradient");
+  if (!json) print_out(fmt::runtime(kRow), "family", "op", "core", "arity", "gradient");
   for (const ops::Family& family : ops::families()) {
     for (const ir::Primitive* op : family.primitives) {
       ++count;
@@ -68,13 +70,13 @@ void list_ops(bool json) {
                     {"arity", op->arity},
                     {"gradient", op->gradient != nullptr}});
       } else {
-        fmt::print(fmt::runtime(kRow), op == family.primitives.front() ? family.name : "", op->name,
-                   name_of(op->core), op->arity < 0 ? "any" : std::to_string(op->arity),
-                   op->gradient ? "yes" : "-");
+        print_out(fmt::runtime(kRow), op == family.primitives.front() ? family.name : "", op->name,
+                  name_of(op->core), op->arity < 0 ? "any" : std::to_string(op->arity),
+                  op->gradient ? "yes" : "-");
       }
     }
   }
-  fmt::print(people(json), "{} primitives in {} families\n", count, ops::families().size());
+  print_to(people(json), "{} primitives in {} families\n", count, ops::families().size());
 }
 
 }  // namespace

@@ -8,12 +8,12 @@ namespace tensorgrad::tool {
 namespace {
 
 void list_passes(bool json) {
-  if (!json) fmt::print("What becomes true by each pass, in the order they run:\n");
+  if (!json) print_out("What becomes true by each pass, in the order they run:\n");
   for (const PassInfo& pass : compiler_passes()) {
     if (json)
       print_json({{"pass", pass.name}, {"what", pass.what}});
     else
-      fmt::print("  {:<14}{}\n", pass.name, pass.what);
+      print_out("  {:<14}{}\n", pass.name, pass.what);
   }
 }
 

@@ -1,4 +1,4 @@
-// `tg passes`: the passes of the compiler that can be left out, with a sentence each.
+// `tg passes`: lists the passes of the compiler that can be left out, with a sentence each.
 #pragma once
 
 #include <CLI/App.hpp>

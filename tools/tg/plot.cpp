@@ -22,7 +22,7 @@ struct PlotOptions {
   bool json = false;
 };
 
-// The last value that is a number; NaN when there is none.
+// The last value that is a number; NaN if there is none.
 CurvePoint last_of(const Curve& curve) {
   for (auto point = curve.points.rbegin(); point != curve.points.rend(); ++point)
     if (!std::isnan(point->value)) return *point;
@@ -39,35 +39,39 @@ CurvePoint lowest_of(const Curve& curve) {
 Json summary_json(const Run& run) {
   const auto number = [](double value) { return std::isnan(value) ? Json() : Json(value); };
   const CurvePoint best = lowest_of(run.curve("validation_loss"));
-  return {{"run", run.name},
-          {"folder", run.folder.string()},
-          {"steps", run.steps},
-          {"finished", !run.done.is_null()},
-          {"seconds", rounded(run.seconds, 3)},
-          {"loss", number(last_of(run.curve("loss")).value)},
-          {"validation_loss", number(last_of(run.curve("validation_loss")).value)},
-          {"best_validation_loss", number(best.value)},
-          {"best_step", std::isnan(best.value) ? Json() : Json(best.step)},
-          {"not_finite", run.not_finite},
-          {"samples", run.all_samples},
-          {"warnings", run.warnings}};
+  return {
+      {"run", run.name},
+      {"folder", run.folder.string()},
+      {"steps", run.steps},
+      {"finished", !run.done.is_null()},
+      {"seconds", rounded(run.seconds, 3)},
+      {"loss", number(last_of(run.curve("loss")).value)},
+      {"validation_loss", number(last_of(run.curve("validation_loss")).value)},
+      {"final_validation_loss", run.final.is_object() ? run.final.value("loss", Json()) : Json()},
+      {"best_validation_loss", number(best.value)},
+      {"best_step", std::isnan(best.value) ? Json() : Json(best.step)},
+      {"not_finite", run.not_finite},
+      {"samples", run.all_samples},
+      {"warnings", run.warnings}};
 }
 
 void print_summary(const Run& run) {
   const double loss = last_of(run.curve("loss")).value;
   const CurvePoint best = lowest_of(run.curve("validation_loss"));
-  std::string line = fmt::format("{}: {} steps in {}", run.name, grouped(run.steps), duration(run.seconds));
+  std::string line =
+      fmt::format("{}: {} in {}", run.name, counted(run.steps, "step"), duration(run.seconds));
   if (!std::isnan(loss)) line += fmt::format(", loss {:.4f}", loss);
   if (!std::isnan(best.value))
     line += fmt::format(", best validation loss {:.4f} at step {}", best.value, grouped(best.step));
   if (run.not_finite)
-    line += fmt::format(", {} loss{} not finite", grouped(run.not_finite), run.not_finite == 1 ? "" : "es");
-  fmt::print("{}\n", line);
+    line += fmt::format(", {} loss{} not finite", grouped(run.not_finite),
+                        run.not_finite == 1 ? "" : "es");
+  print_out("{}\n", line);
 }
 
 void write_page(const std::vector<Run>& runs, const fs::path& out) {
   for (const Run& run : runs)
-    for (const std::string& warning : run.warnings) fmt::print(stderr, "tg: {}\n", warning);
+    for (const std::string& warning : run.warnings) print_to(stderr, "tg: {}\n", warning);
   errno = 0;
   std::ofstream page(out, std::ios::binary | std::ios::trunc);
   page << plot_page(runs) << std::flush;
@@ -75,7 +79,7 @@ void write_page(const std::vector<Run>& runs, const fs::path& out) {
 }
 
 void plot(const PlotOptions& options) {
-  if (options.runs.empty()) usage_error("plot: which run?\n  hint: tg plot runs/tale");
+  if (options.runs.empty()) usage_error("plot: which run?\n  hint: tg plot runs/book-gpt");
   const std::vector<fs::path> folders(options.runs.begin(), options.runs.end());
   const std::vector<Run> runs = read_runs(folders);
   const fs::path out = !options.out.empty() ? fs::path(options.out)
@@ -88,24 +92,28 @@ void plot(const PlotOptions& options) {
     else
       print_summary(run);
   }
-  fmt::print(people(options.json), "the page to look at: {}\n", out.string());
+  print_to(people(options.json), "the page to look at: {}\n", out.string());
 }
 
 }  // namespace
 
-void write_plot(const std::vector<fs::path>& runs, const fs::path& out) { write_page(read_runs(runs), out); }
+void write_plot(const std::vector<fs::path>& runs, const fs::path& out) {
+  write_page(read_runs(runs), out);
+}
 
 void add_plot_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<PlotOptions>();
-  CLI::App& command = *tg.add_subcommand("plot", "Draw training runs: a page with curves, samples and settings");
-  command.add_option("runs", options->runs, "Their folders, as tg train text leaves them")->type_name("RUN");
+  CLI::App& command =
+      *tg.add_subcommand("plot", "Draw training runs: a page with curves, samples and settings");
+  command.add_option("runs", options->runs, "Their folders, as tg train text leaves them")
+      ->type_name("RUN");
   command
       .add_option("--out", options->out,
                   "The page, HTML that needs nothing else (default: plot.html in the run's\n"
                   "folder, for several runs in the current one)")
       ->type_name("FILE");
   add_json_flag(command, options->json);
-  command.footer("Example:\n  tg plot runs/tale runs/tale-wide --out both.html");
+  command.footer("Example:\n  tg plot runs/book-gpt runs/book-mamba --out both.html");
   command.callback([options, &exit_code] {
     plot(*options);
     exit_code = 0;

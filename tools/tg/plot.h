@@ -9,7 +9,7 @@ namespace tensorgrad::tool {
 
 void add_plot_command(CLI::App& tg, int& exit_code);
 
-// The page of these runs' folders; what is wrong with a log but no reason to stop is told on stderr.
+// Writes the page for these run folders. Minor problems with a log are reported on stderr.
 void write_plot(const std::vector<std::filesystem::path>& runs, const std::filesystem::path& out);
 
 }  // namespace tensorgrad::tool

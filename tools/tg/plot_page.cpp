@@ -1,4 +1,5 @@
-// The page of `tg plot`: style, places for the script (plot_script.cpp) to fill, and the runs as JSON.
+// The page of `tg plot`: style, elements for the script (plot_script.cpp) to fill, and the runs as
+// JSON.
 #include <cmath>
 
 #include "plot_runs.h"
@@ -43,6 +44,9 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
   svg .grid { stroke: var(--line); }
   svg path { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
   svg path.raw { opacity: .3; stroke-width: 1; }
+  svg circle { fill: var(--ground); stroke-width: 1.6; }
+  svg .axis { font-size: 12px; }
+  svg .resume { stroke-dasharray: 2 3; stroke-width: 1.4; }
   svg .base { stroke-dasharray: 6 4; stroke-width: 1.2; opacity: .8; }
   svg .bad { font-size: 14px; font-weight: bold; }
   svg .cursor { stroke: var(--soft); stroke-dasharray: 2 2; }
@@ -64,6 +68,8 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
   .samples > div { min-width: 0; }
   pre { font: 13px/1.4 ui-monospace, monospace; margin: .2rem 0 .8rem; padding: .5rem; background: var(--raised);
         white-space: pre-wrap; overflow-wrap: anywhere; border-radius: 4px; max-height: 28rem; overflow-y: auto; }
+  details { margin: .3rem 0; }
+  summary { cursor: pointer; font-weight: 600; }
   .prompt { color: var(--soft); }
   input[type=range] { vertical-align: middle; width: 9rem; }
   @media (max-width: 600px) { .bar { position: static; } }
@@ -83,12 +89,12 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
   <button id="whole" hidden>whole width</button>
 </div>
 <div class="charts" id="charts"></div>
-<p class="note">Point at a curve for its numbers; drag over a part to look at it, double-click to go back. A dashed line
-is what guessing by the frequency of tokens alone would reach; &times; marks values that were not finite.</p>
-<section id="samples" hidden><h2>Samples</h2>
-<p><label>up to step <input type="range" id="when"> <output id="then"></output></label>
-<label><input type="checkbox" id="every"> all of them</label></p>
-<div class="samples" id="texts"></div></section>
+<p class="note">Point at a curve for its numbers. Drag over a part to enlarge it, double-click to go back. A dashed
+horizontal line is the loss of guessing by the frequency of tokens alone. A dotted vertical line is where a run was
+resumed. &times; marks values that were not finite.</p>
+<section id="samples" hidden><h2>Samples by step</h2>
+<p class="note" id="kept"></p>
+<div id="texts"></div></section>
 <h2>Runs</h2>
 <p id="choice" hidden><label><input type="checkbox" id="only"> only settings that differ</label></p>
 <div class="scroll"><table id="settings"></table></div>
@@ -96,7 +102,7 @@ is what guessing by the frequency of tokens alone would reach; &times; marks val
 <script type="application/json" id="runs">
 )html";
 
-// Six digits are more than a curve shows.
+// Rounds to six digits, more than a curve shows.
 double short_value(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(value))));
@@ -135,6 +141,7 @@ Json runs_json(const std::vector<Run>& runs) {
                     {"config", run.config},
                     {"start", run.start},
                     {"done", run.done},
+                    {"final", run.final},
                     {"resumed", run.resumed},
                     {"steps", run.steps},
                     {"seconds", rounded(run.seconds, 3)},
@@ -149,7 +156,7 @@ Json runs_json(const std::vector<Run>& runs) {
 }
 
 std::string plot_page(const std::vector<Run>& runs) {
-  // No "<" inside: neither the end of a script nor a comment can begin in a text of the log.
+  // Escapes "<", so that no text of the log can end the script or begin a comment.
   std::string data;
   for (const char c : runs_json(runs).dump(-1, ' ', false, Json::error_handler_t::replace)) {
     if (c == '<')
@@ -157,7 +164,8 @@ std::string plot_page(const std::vector<Run>& runs) {
     else
       data += c;
   }
-  return std::string(kHead) + data + "\n</script>\n<script>\n" + kPlotScript + "</script>\n</body>\n</html>\n";
+  return std::string(kHead) + data + "\n</script>\n<script>\n" + kPlotScript +
+         "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace tensorgrad::tool

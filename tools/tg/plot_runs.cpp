@@ -1,14 +1,18 @@
-// Reads config.json and log.jsonl. A log may end in the middle of a line and have been gone on with: steps that were
-// made again replace those of before.
+// Reads config.json and log.jsonl. A log may end inside a line and be continued after a resume.
+// Steps that were repeated replace the earlier ones.
 #include "plot_runs.h"
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
 #include <limits>
+#include <sstream>
+#include <system_error>
 
+#include "io/named.h"
+#include "io/strict_reader.h"
 #include "support/fail.h"
+#include "support/file.h"
 
 namespace tensorgrad::tool {
 
@@ -19,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostPoints = 2000, kMostSamples = 200, kLongestSample = 20'000;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Curves and where their values are: the event and its key.
+// Curves and the source of their values: the event and its key.
 struct CurveSource {
   const char *name, *event, *key;
 };
@@ -33,15 +37,23 @@ constexpr CurveSource kCurves[] = {
     {"bits_per_byte", "validation", "bits_per_byte"},
 };
 
-// Bytes that are no UTF-8 become U+FFFD.
+// Replaces bytes that are not UTF-8 by U+FFFD.
 std::string valid_utf8(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
+      .get<std::string>();
 }
 
-// An object with an event and, as all of them have, a step; nothing when it is no line of a log.
+// Parses an object with an event and a step, which all events have; nothing if it is no log line.
 std::optional<Json> parse_line(const std::string& text) {
-  Json line = Json::parse(text, nullptr, false);
-  if (line.is_discarded()) line = Json::parse(valid_utf8(text), nullptr, false);
+  const auto parse = [](const std::string& words) {
+    try {
+      return io::parse_json<Json>(words, kDeepestJson);
+    } catch (const UserError&) {
+      return Json();
+    }
+  };
+  Json line = parse(text);
+  if (!line.is_object()) line = parse(valid_utf8(text));
   if (!line.is_object() || !line.contains("event") || !line["event"].is_string()) return {};
   if (!line.contains("step") || !line["step"].is_number_integer()) return {};
   return line;
@@ -64,21 +76,23 @@ class LogReader {
   }
 
   void read(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) user_error("{}: no run: it has no log.jsonl that can be read", run_.folder.string());
+    if (file_type_at(path) == fs::file_type::not_found)
+      user_error("{}: no run: it has no log.jsonl that can be read", run_.folder.string());
+    std::istringstream in(read_file(path));
     std::int64_t at = 0, skipped = 0, first = 0;
     for (std::string words; std::getline(in, words);) {
       ++at;
       if (words.find_first_not_of(" \t\r") == words.npos) continue;
-      const bool torn = in.eof();  // the end of the line is missing
+      const bool torn = in.eof();  // the newline is missing
       if (const auto line = parse_line(words))
         take(*line);
       else if (!torn && skipped++ == 0)
         first = at;
     }
     if (skipped)
-      run_.warnings.push_back(fmt::format("{}: {} line{} skipped that cannot be read, the first is line {}",
-                                          path.string(), grouped(skipped), skipped == 1 ? " was" : "s were", first));
+      run_.warnings.push_back(
+          fmt::format("{}: {} line{} skipped that cannot be read, the first is line {}",
+                      path.string(), grouped(skipped), skipped == 1 ? " was" : "s were", first));
     finish(path);
   }
 
@@ -87,7 +101,8 @@ class LogReader {
     const std::string event = line["event"];
     const auto step = line["step"].get<std::int64_t>();
     if (event == "start") run_.start = line;
-    if (event == "done" && !line.value("stopped", false)) run_.done = line;
+    if (event == "done" && line.value("stopped", Json()) != true) run_.done = line;
+    if (event == "final") run_.final = line;
     if (event == "resume") {
       run_.resumed.push_back(step);
       go_back_to(step);
@@ -105,7 +120,7 @@ class LogReader {
     if (event == "sample") run_.samples.push_back({step, text(line, "prompt"), text(line, "text")});
   }
 
-  // Of the whole run, where the log begins at 0 again after it was resumed.
+  // Seconds of the whole run. The log starts at 0 again after each resume.
   double whole_seconds(double logged) {
     const double last = seconds_.empty() ? 0 : seconds_.back();
     if (!std::isfinite(logged)) return last;
@@ -114,13 +129,13 @@ class LogReader {
     return logged + before_;
   }
 
-  // Forgets what came after that step: it is made again.
+  // Drops everything after that step, because it will be repeated.
   void go_back_to(std::int64_t step) {
     const auto later = [step](const auto& item) { return item.step > step; };
     for (Curve& curve : run_.curves) std::erase_if(curve.points, later);
     std::erase_if(run_.samples, later);
     while (!steps_.empty() && steps_.back() > step) steps_.pop_back(), seconds_.pop_back();
-    run_.done = Json();
+    run_.done = run_.final = Json();
     resumed_ = true;
   }
 
@@ -130,15 +145,16 @@ class LogReader {
     run_.seconds = seconds_.empty() ? 0 : seconds_.back();
     for (Curve& curve : run_.curves) {
       if (curve.name == "loss")
-        run_.not_finite = std::count_if(curve.points.begin(), curve.points.end(),
-                                        [](const CurvePoint& point) { return std::isnan(point.value); });
+        run_.not_finite =
+            std::count_if(curve.points.begin(), curve.points.end(),
+                          [](const CurvePoint& point) { return std::isnan(point.value); });
       curve.points = thin_out(curve.points, kMostPoints);
     }
     run_.all_samples = static_cast<std::int64_t>(run_.samples.size());
     thin_out_samples();
   }
 
-  // Evenly, with the first and the last.
+  // Keeps evenly spaced samples, including the first and the last.
   void thin_out_samples() {
     std::vector<Sample>& all = run_.samples;
     if (all.size() > kMostSamples) {
@@ -149,41 +165,51 @@ class LogReader {
     }
     for (Sample& sample : all)
       if (sample.text.size() > kLongestSample)
-        sample.text = valid_utf8(sample.text.substr(0, kLongestSample)) +
-                      fmt::format("... ({} bytes)", grouped(static_cast<std::int64_t>(sample.text.size())));
+        sample.text =
+            valid_utf8(sample.text.substr(0, kLongestSample)) +
+            fmt::format("... ({} bytes)", grouped(static_cast<std::int64_t>(sample.text.size())));
   }
 
   Run& run_;
   std::vector<std::int64_t> steps_;
   std::vector<double> seconds_;  // at those steps
-  double before_ = 0;            // seconds until it was resumed
+  double before_ = 0;            // seconds before the last resume
   bool resumed_ = false;
 };
 
 Json read_config(const fs::path& path, std::vector<std::string>& warnings) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string words{std::istreambuf_iterator<char>(in), {}};
-  Json config = Json::parse(valid_utf8(words), nullptr, false);
-  if (config.is_object()) return config;
-  warnings.push_back(fmt::format("{}: {}", path.string(), in ? "no JSON object" : "cannot be read"));
+  try {
+    Json config = io::named(path.string(), [&] {
+      return io::parse_json<Json>(valid_utf8(read_file(path)), kDeepestJson);
+    });
+    if (config.is_object()) return config;
+    warnings.push_back(fmt::format("{}: no JSON object", path.string()));
+  } catch (const UserError& error) {
+    warnings.push_back(error.what());
+  }
   return Json::object();
 }
 
-// Batch times context.
+// batch * context
 std::optional<double> tokens_per_step(const Json& config) {
   const Json none = Json::object();
   const Json training = config.value("training", none), model = config.value("model", none);
   if (!training.is_object() || !model.is_object()) return {};
-  const double tokens = number(training, "batch") * training.value("accumulate", 1.0) * number(model, "context");
+  const double accumulate = training.contains("accumulate") ? number(training, "accumulate") : 1;
+  const double tokens = number(training, "batch") * accumulate * number(model, "context");
   return tokens > 0 ? std::optional(tokens) : std::nullopt;
 }
 
 Run read_run(const fs::path& folder) {
   Run run;
   run.folder = folder;
-  const fs::path whole = fs::absolute(folder).lexically_normal();
+  if (file_type_at(folder) != fs::file_type::directory)
+    user_error("{}: no run: there is no such folder", folder.string());
+  std::error_code error;
+  fs::path whole = fs::absolute(folder, error);
+  if (error) whole = folder;  // only used for the name
+  whole = whole.lexically_normal();
   run.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
-  if (!fs::is_directory(folder)) user_error("{}: no run: there is no such folder", folder.string());
   LogReader(run).read(folder / "log.jsonl");
   run.config = read_config(folder / "config.json", run.warnings);
   run.tokens_per_step = tokens_per_step(run.config);
@@ -193,7 +219,8 @@ Run read_run(const fs::path& folder) {
 }  // namespace
 
 const Curve& Run::curve(std::string_view wanted) const {
-  return *std::find_if(curves.begin(), curves.end(), [&](const Curve& c) { return c.name == wanted; });
+  return *std::find_if(curves.begin(), curves.end(),
+                       [&](const Curve& c) { return c.name == wanted; });
 }
 
 std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& points, std::size_t most) {
@@ -201,7 +228,8 @@ std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& points, std::siz
   std::vector<CurvePoint> kept;
   const std::size_t stretches = std::max<std::size_t>(most / 2, 1);
   for (std::size_t i = 0; i < stretches; ++i) {
-    const std::size_t begin = i * points.size() / stretches, end = (i + 1) * points.size() / stretches;
+    const std::size_t begin = i * points.size() / stretches,
+                      end = (i + 1) * points.size() / stretches;
     std::size_t low = end, high = end, bad = end, finite = 0;
     double sum = 0;
     for (std::size_t j = begin; j < end; ++j) {
@@ -231,7 +259,7 @@ std::vector<CurvePoint> thin_out(const std::vector<CurvePoint>& points, std::siz
 std::vector<Run> read_runs(const std::vector<fs::path>& folders) {
   std::vector<Run> runs;
   for (const fs::path& folder : folders) runs.push_back(read_run(folder));
-  // Two of the same name are told apart by their paths.
+  // Runs with equal names are named by their paths.
   std::vector<std::string> names;
   for (const Run& run : runs) names.push_back(run.name);
   for (Run& run : runs)

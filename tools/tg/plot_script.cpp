@@ -1,5 +1,5 @@
-// The script of the page of `tg plot`. It draws every chart anew when something is chosen; SVG is written as text,
-// because making its elements one by one would name a namespace's address.
+// The script of the page of `tg plot`. It redraws every chart when the selection changes. SVG is
+// written as text, because creating its elements one by one would need a namespace URL.
 #include "plot_runs.h"
 
 namespace tensorgrad::tool {
@@ -8,17 +8,20 @@ const char* const kPlotScript = R"js('use strict';
 const runs = JSON.parse(document.getElementById('runs').textContent);
 const colours = ['#3f86d9', '#e07b39', '#3a9d5d', '#c94f8a', '#8a63d2', '#a8891c', '#2aa1a8', '#d0503f', '#718096',
                  '#7cb342'];
+// A chart has parts: curves of the log. Parts with dots are measured now and then, the others at every step.
 const charts = [
-  { name: 'loss', title: 'Training loss', wide: true, smooth: true, log: true, base: x => x },
-  { name: 'validation_loss', title: 'Validation loss', dots: true, log: true, base: x => x },
-  { name: 'perplexity', title: 'Validation perplexity', dots: true, log: true, base: Math.exp },
-  { name: 'bits_per_byte', title: 'Validation, bits per byte', dots: true, log: true },
-  { name: 'lr', title: 'Learning rate' },
-  { name: 'grad_norm', title: 'Gradient norm', smooth: true, log: true },
-  { name: 'tokens_per_second', title: 'Tokens per second', smooth: true, zero: true },
+  { title: 'Training and validation loss', unit: 'loss per token', wide: true, log: true, base: x => x,
+    parts: [{ name: 'loss', what: 'training', smooth: true }, { name: 'validation_loss', what: 'validation', dots: true }] },
+  { title: 'Validation perplexity', unit: 'perplexity', log: true, base: Math.exp,
+    parts: [{ name: 'perplexity', dots: true }] },
+  { title: 'Validation, bits per byte', unit: 'bits per byte', log: true, parts: [{ name: 'bits_per_byte', dots: true }] },
+  { title: 'Learning rate', unit: 'learning rate', parts: [{ name: 'lr' }] },
+  { title: 'Gradient norm', unit: 'norm', log: true, parts: [{ name: 'grad_norm', smooth: true }] },
+  { title: 'Speed', unit: 'tokens per second', zero: true, parts: [{ name: 'tokens_per_second', smooth: true }] },
 ];
+const axis_title = { step: 'training step', tokens: 'tokens trained on', seconds: 'training time' };
 const state = { x: 'step', smooth: 0, log: false, range: null, drag: null };
-const margin = { left: 54, right: 16, top: 10, bottom: 24 };
+const margin = { left: 70, right: 16, top: 10, bottom: 40 };
 
 const get = id => document.getElementById(id);
 const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
@@ -27,13 +30,21 @@ const swatch = run => `<span class="swatch" style="background:${run.colour}"></s
 
 // ---- numbers for people
 
+// Counts are whole with commas: 12,500. Measured values have four digits: 2.500, 12,500, 3.142e-5.
 const whole = x => Math.round(x).toLocaleString('en');
 function short(x) {
   const size = Math.abs(x);
-  if (x !== 0 && (size < 1e-3 || size >= 1e15)) return x.toExponential(2).replace('+', '');
-  for (const [unit, letter] of [[1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
-    if (size >= Math.max(unit, 1e4)) return +(x / unit).toPrecision(4) + letter;
-  return String(+x.toPrecision(4));
+  if (x === 0) return '0';
+  if (size < 1e-3 || size >= 1e9) return x.toExponential(3).replace('+', '');
+  return x.toLocaleString('en', { minimumSignificantDigits: 4, maximumSignificantDigits: Math.max(4, Math.ceil(Math.log10(size))) });
+}
+// Those beside an axis have as many decimals as their distance needs.
+function along_axis(list) {
+  const step = list.length > 1 ? Math.min(...list.slice(1).map((x, i) => x - list[i])) : Math.abs(list[0] || 1);
+  const small = step < 1e-4, decimals = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+  return x => x === 0 ? '0' : small ? (+x.toPrecision(3)).toExponential().replace('+', '')
+    : Math.abs(x) >= 1e9 ? +(x / 1e9).toPrecision(4) + 'G' : Math.abs(x) >= 1e6 ? +(x / 1e6).toPrecision(4) + 'M'
+    : x.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 function time(seconds) {
   const s = Math.round(seconds), part = (n, unit) => n ? ` ${n} ${unit}` : '';
@@ -42,8 +53,7 @@ function time(seconds) {
   if (s < 3600) return Math.floor(s / 60) + ' min' + part(s % 60, 's');
   return Math.floor(s / 3600) + ' h' + part(Math.floor(s % 3600 / 60), 'min');
 }
-const along = { step: x => 'step ' + whole(x), tokens: x => short(x) + ' tokens', seconds: time };
-const tick = { step: short, tokens: short, seconds: time };
+const along = { step: x => 'step ' + whole(x), tokens: x => whole(x) + ' tokens', seconds: time };
 
 function ticks(low, high, count, steps) {
   const rough = (high - low) / count || 1, power = 10 ** Math.floor(Math.log10(rough));
@@ -87,11 +97,24 @@ function smoothed(xs, curve, span) {
 // The curves of a chart that are to be seen, and what they span.
 function collect(chart) {
   const lines = [];
-  for (const run of visible()) {
-    const curve = run.curves[chart.name], xs = curve && places(run, curve);
-    if (xs) lines.push({ run, xs, ys: curve.value, curve });
+  for (const part of chart.parts) for (const run of visible()) {
+    const curve = run.curves[part.name], xs = curve && places(run, curve);
+    if (xs) lines.push({ run, part, xs, ys: curve.value, curve });
   }
   return lines;
+}
+// Where runs were resumed, along the axis: a step's time is that of the last one before it.
+function resumes() {
+  const marks = [];
+  for (const run of visible()) for (const step of run.resumed) {
+    const curve = run.curves.loss;
+    let last = -1;
+    if (curve) for (let i = 0; i < curve.step.length && curve.step[i] <= step; ++i) last = i;
+    const x = state.x === 'step' ? step : state.x === 'tokens' ? run.tokens_per_step && step * run.tokens_per_step
+      : last < 0 ? 0 : curve.seconds[last];
+    if (typeof x === 'number') marks.push({ run, step, x });
+  }
+  return marks;
 }
 function extent(lines, inside) {
   let low = Infinity, high = -Infinity;
@@ -127,8 +150,9 @@ function draw(chart, range) {
   const usable = y => y !== null && (!log || y > 0);
   const within = x => x >= range[0] && x <= range[1];
   let [low, high] = extent(lines, (line, i) => within(line.xs[i]) && usable(line.ys[i]) ? line.ys[i] : null);
-  const bases = chart.base ? lines.filter(line => typeof line.run.start.unigram_loss === 'number')
-    .map(line => ({ run: line.run, y: chart.base(line.run.start.unigram_loss) })) : [];
+  const bases = chart.base ? [...new Set(lines.map(line => line.run))]
+    .filter(run => typeof run.start.unigram_loss === 'number')
+    .map(run => ({ run, y: chart.base(run.start.unigram_loss) })) : [];
   if (low <= high && !state.range)
     for (const base of bases) { low = Math.min(low, base.y); high = Math.max(high, base.y); }
   if (low > high) [low, high] = [log ? .1 : 0, 1];
@@ -142,27 +166,39 @@ function draw(chart, range) {
   const to_x = x => margin.left + (x - range[0]) / (range[1] - range[0]) * inner.width;
   const to_y = y => usable(y) ? margin.top + (1 - part(y)) * inner.height : null;
   Object.assign(chart, { lines, to_x, width, height, range });
-  const span = chart.smooth && state.smooth * (range[1] - range[0]);
-  for (const line of lines) line.smooth = span ? smoothed(line.xs, line.curve, span) : null;
+  const span = state.smooth * (range[1] - range[0]);
+  for (const line of lines) line.smooth = span && line.part.smooth ? smoothed(line.xs, line.curve, span) : null;
 
   let text = '';
-  for (const y of (log ? log_ticks : ticks)(low, high, height / 45)) {
+  const y_ticks = (log ? log_ticks : ticks)(low, high, height / 45), y_text = along_axis(y_ticks);
+  for (const y of y_ticks) {
     const at = to_y(y);
     text += `<line class="grid" x1="${margin.left}" x2="${width - margin.right}" y1="${at}" y2="${at}"/>` +
-      `<text x="${margin.left - 6}" y="${at + 4}" text-anchor="end">${short(y)}</text>`;
+      `<text x="${margin.left - 6}" y="${at + 4}" text-anchor="end">${y_text(y)}</text>`;
   }
   const steps = state.x === 'seconds' && range[1] - range[0] > 10 ? clock : null;
-  for (const x of ticks(range[0], range[1], inner.width / 90, steps)) {
+  const x_ticks = ticks(range[0], range[1], inner.width / 90, steps);
+  const x_text = state.x === 'seconds' ? time : along_axis(x_ticks);
+  for (const x of x_ticks) {
     const last = to_x(x) > width - 30;
-    text += `<text x="${last ? width : to_x(x)}" y="${height - 6}" text-anchor="${last ? 'end' : 'middle'}">` +
-      `${tick[state.x](x)}</text>`;
+    text += `<text x="${last ? width : to_x(x)}" y="${height - 22}" text-anchor="${last ? 'end' : 'middle'}">` +
+      `${x_text(x)}</text>`;
   }
+  const middle = margin.top + inner.height / 2;
+  text += `<text class="axis" x="${margin.left + inner.width / 2}" y="${height - 5}" text-anchor="middle">` +
+    `${axis_title[state.x]}</text>` +
+    `<text class="axis" x="12" y="${middle}" text-anchor="middle" transform="rotate(-90 12 ${middle})">${chart.unit}</text>`;
   // An SVG inside cuts off what is outside of it.
   const cut = `x="${margin.left - 6}" y="0" width="${inner.width + 12}" height="${height - margin.bottom}"`;
   text += `<svg ${cut} viewBox="${margin.left - 6} 0 ${inner.width + 12} ${height - margin.bottom}">`;
   for (const base of bases)
     text += `<line class="base" stroke="${base.run.colour}" x1="${margin.left}" x2="${width - margin.right}" ` +
       `y1="${to_y(base.y)}" y2="${to_y(base.y)}"/>`;
+  for (const mark of resumes())
+    text += `<line class="resume" stroke="${mark.run.colour}" x1="${to_x(mark.x)}" x2="${to_x(mark.x)}" ` +
+      `y1="${margin.top}" y2="${height - margin.bottom}"><title>${escape(mark.run.name)}: resumed from step ` +
+      `${whole(mark.step)}</title></line>` +
+      (chart.wide ? `<text x="${to_x(mark.x) + 4}" y="${margin.top + 10}">resumed</text>` : '');
   for (const line of lines) {
     let from = line.xs.findIndex(x => x >= range[0]), to = line.xs.findIndex(x => x > range[1]);
     from = Math.max(0, (from < 0 ? line.xs.length : from) - 1);
@@ -170,9 +206,9 @@ function draw(chart, range) {
     const colour = line.run.colour, raw = path(line.xs, line.ys, to_x, to_y, from, to);
     text += `<path class="${line.smooth ? 'raw' : ''}" stroke="${colour}" d="${raw.text}"/>`;
     if (line.smooth) text += `<path stroke="${colour}" d="${path(line.xs, line.smooth, to_x, to_y, from, to).text}"/>`;
-    const dots = chart.dots && to - from <= 100 ? raw.text.split(/[ML]/).slice(1) : raw.alone;
+    const dots = line.part.dots && to - from <= 100 ? raw.text.split(/[ML]/).slice(1) : raw.alone;
     for (const [x, y] of dots.map(dot => dot.split(' ')))
-      text += `<circle cx="${x}" cy="${y}" r="2.5" fill="${colour}"/>`;
+      text += `<circle cx="${x}" cy="${y}" r="3" stroke="${colour}"/>`;
     for (let i = from; i < Math.min(to, line.ys.length); ++i)
       if (line.ys[i] === null)
         text += `<text class="bad" x="${to_x(line.xs[i])}" y="${margin.top + 8}" text-anchor="middle" ` +
@@ -182,9 +218,11 @@ function draw(chart, range) {
     `<rect class="zoom" y="${margin.top}" height="${inner.height}" x="0" width="0"/>`;
   svg.setAttribute('viewBox', `0 0 ${width} ${height}`);
   svg.innerHTML = text;
-  figure.hidden = !runs.some(run => run.curves[chart.name]);
+  figure.hidden = !runs.some(run => chart.parts.some(part => run.curves[part.name]));
   const unknown = state.x === 'tokens' ? visible().filter(run => !run.tokens_per_step).map(run => run.name) : [];
-  chart.note.textContent = unknown.length ? 'not known how many tokens: ' + unknown.join(', ') : '';
+  const both = chart.parts.filter(part => lines.some(line => line.part === part)).length > 1;
+  chart.note.textContent = (both ? 'Plain line: training. Line with circles: validation. ' : '') +
+    (unknown.length ? 'The number of tokens is not known: ' + unknown.join(', ') : '');
 }
 
 function draw_all() {
@@ -214,7 +252,7 @@ function point(chart, event) {
   }
   chart.tip.innerHTML = along[state.x](x) + chart.lines.map(line => {
     const i = nearest(line.xs, x), y = line.ys[i], smooth = line.smooth && line.smooth[i];
-    return `<br>${swatch(line.run)}${escape(line.run.name)} <b>${y === null ? 'not finite' : short(y)}</b>` +
+    return `<br>${swatch(line.run)}${escape(line.run.name)}${line.part.what ? ', ' + line.part.what : ''} <b>${y === null ? 'not finite' : short(y)}</b>` +
       (typeof smooth === 'number' ? `, smooth ${short(smooth)}` : '') + ` (${along[state.x](line.xs[i])})`;
   }).join('');
   chart.tip.hidden = !chart.lines.length;
@@ -265,24 +303,24 @@ function add_chart(chart) {
 
 // ---- samples
 
-const sample_steps = [...new Set(runs.flatMap(run => run.samples.map(sample => sample.step)))].sort((a, b) => a - b);
+const sample_steps = [...new Set(runs.flatMap(run => run.samples.map(sample => sample.step)))].sort((a, b) => b - a);
 function sample_text(sample) {
   const rest = sample.text.startsWith(sample.prompt) ? sample.text.slice(sample.prompt.length) : sample.text;
-  return `<div class="note">step ${whole(sample.step)}</div>` +
-    `<pre><span class="prompt">${escape(sample.prompt)}</span>${escape(rest)}</pre>`;
+  const prompt = sample.prompt === '\n' ? '' : sample.prompt;
+  return `<pre><span class="prompt">${escape(prompt)}</span>${escape(rest)}</pre>`;
 }
+// One part per step, the newest first and open, with the runs side by side.
 function show_samples() {
-  const step = sample_steps[get('when').value], all = get('every').checked;
-  get('then').textContent = whole(step);
-  get('texts').innerHTML = visible().filter(run => run.samples.length).map(run => {
-    const until = run.samples.filter(sample => sample.step <= step);
-    const last = until.length && until[until.length - 1].step;
-    const list = all ? [...until].reverse() : until.filter(sample => sample.step === last);
-    const kept = run.samples.length;
-    const some = kept < run.all_samples ? ` (${kept} of ${whole(run.all_samples)} samples)` : '';
-    return `<div><h3>${swatch(run)}${escape(run.name)}${some}</h3>` +
-      `${list.map(sample_text).join('') || '<p class="note">none yet</p>'}</div>`;
+  get('texts').innerHTML = sample_steps.map((step, i) => {
+    const columns = visible().map(run => {
+      const list = run.samples.filter(sample => sample.step === step);
+      return list.length ? `<div>${swatch(run)}${escape(run.name)}${list.map(sample_text).join('')}</div>` : '';
+    }).join('');
+    return columns && `<details${i ? '' : ' open'}><summary>step ${whole(step)}</summary>` +
+      `<div class="samples">${columns}</div></details>`;
   }).join('');
+  get('kept').textContent = visible().filter(run => run.samples.length < run.all_samples)
+    .map(run => `${run.name}: ${whole(run.samples.length)} of ${whole(run.all_samples)} samples`).join('; ');
 }
 
 // ---- the table
@@ -302,6 +340,8 @@ function results(run) {
   rows.set('time', time(run.seconds));
   rows.set('last loss', number(last('loss')));
   rows.set('last validation loss', number(last('validation_loss')));
+  if (run.final) rows.set('final validation loss', `${number(run.final.loss ?? undefined)}, over ` +
+    `${typeof run.final.tokens === 'number' ? whole(run.final.tokens) : 'more'} tokens`);
   const { step, value } = curve('validation_loss');
   const best = value.reduce((b, y, i) => y !== null && (b < 0 || y < value[b]) ? i : b, -1);
   rows.set('best validation loss', best < 0 ? '–' : `${short(value[best])} at step ${whole(step[best])}`);
@@ -364,9 +404,6 @@ get('log').addEventListener('change', event => { state.log = event.target.checke
 get('whole').addEventListener('click', () => { state.range = null; draw_all(); });
 if (sample_steps.length) {
   get('samples').hidden = false;
-  get('when').max = get('when').value = sample_steps.length - 1;
-  get('when').addEventListener('input', show_samples);
-  get('every').addEventListener('change', show_samples);
   show_samples();
 }
 get('choice').hidden = runs.length < 2;

@@ -2,14 +2,16 @@
 
 #include <algorithm>
 
+#include "support/integers.h"
+
 namespace tensorgrad::tool {
 
 namespace {
 
-constexpr int kSteps = 10;  // of which each dispatch's shortest time counts
+constexpr int kSteps = 10;  // the shortest time of each dispatch counts
 constexpr std::size_t kNameWidth = 60;
 
-// Names list every op that was fused, which can be a hundred; the number tells kernels apart.
+// Names list every fused op, up to a hundred. The number identifies a kernel.
 std::string shortened(const std::string& name) {
   return name.size() <= kNameWidth ? name : name.substr(0, kNameWidth - 3) + "...";
 }
@@ -44,7 +46,7 @@ Profile measure_profile(std::string model, std::int64_t batch, ProgramHandle& pr
          .bytes = planned.bytes_read + planned.bytes_written});
   }
   for (const DispatchTime& time : program.profile(kSteps)) {
-    ProfiledKernel& kernel = out.kernels.at(static_cast<std::size_t>(time.kernel));
+    ProfiledKernel& kernel = out.kernels.at(usize(time.kernel));
     kernel.us += time.microseconds;
     ++kernel.dispatches;
   }
@@ -71,19 +73,18 @@ Json profile_json(const Profile& profile) {
 
 void print_profile(const Profile& profile) {
   const double total = profile.total_us();
-  fmt::print("{} at batch {} on {}: {} kernels, {} dispatches, {:.1f} us when each runs alone\n",
-             profile.model, profile.batch, profile.device, profile.kernels.size(),
-             profile.dispatches(), total);
-  fmt::print("{:>12}{:>8}{:>10}{:>9}{:>8}  {:<10}{:<9}{}\n", "us", "%", "GFLOP/s", "GB/s", "kernel",
-             "phase", "kind", "ops");
+  print_out("{} at batch {} on {}: {} kernels, {} dispatches, {:.1f} us when each runs alone\n",
+            profile.model, profile.batch, profile.device, profile.kernels.size(),
+            profile.dispatches(), total);
+  print_out("{:>12}{:>8}{:>10}{:>9}{:>8}  {:<10}{:<9}{}\n", "us", "%", "GFLOP/s", "GB/s", "kernel",
+            "phase", "kind", "ops");
   std::vector<ProfiledKernel> longest = profile.kernels;
   std::stable_sort(longest.begin(), longest.end(),
                    [](const auto& a, const auto& b) { return a.us > b.us; });
   for (const ProfiledKernel& kernel : longest)
-    fmt::print("{:>12.1f}{:>8.1f}{:>10.1f}{:>9.1f}{:>8}  {:<10}{:<9}{}\n", kernel.us,
-               100 * kernel.us / total, kernel.gflops(), kernel.gb_per_s(), kernel.number,
-               kernel.phase, kernel.kind, shortened(kernel.name));
-  std::fflush(stdout);
+    print_out("{:>12.1f}{:>8.1f}{:>10.1f}{:>9.1f}{:>8}  {:<10}{:<9}{}\n", kernel.us,
+              100 * kernel.us / total, kernel.gflops(), kernel.gb_per_s(), kernel.number,
+              kernel.phase, kernel.kind, shortened(kernel.name));
 }
 
 }  // namespace tensorgrad::tool

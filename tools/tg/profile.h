@@ -1,4 +1,4 @@
-// What `tg bench --profile` knows of a model: the kernels of a step in order, each with its time.
+// The data of `tg bench --profile`: the kernels of a step in order, with their times.
 #pragma once
 
 #include <cstdint>
@@ -32,13 +32,13 @@ struct Profile {
   std::int64_t dispatches() const;
 };
 
-// Runs a few steps, each dispatch alone.
+// Runs a few steps with each dispatch timed alone.
 Profile measure_profile(std::string model, std::int64_t batch, ProgramHandle& program);
 
 Json profile_json(const Profile& profile);
 void print_profile(const Profile& profile);  // longest first
 
-// An HTML page of its own, which needs nothing else: bars along time, and a table.
+// A self-contained HTML page: bars along time, and a table.
 std::string profile_page(const std::vector<Profile>& profiles);
 
 }  // namespace tensorgrad::tool

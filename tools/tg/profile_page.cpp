@@ -1,6 +1,6 @@
-// The page of `tg bench --profile`. The numbers stand in it as JSON, one profile after the other, and
-// a short script draws them: bars of phase, kind and kernel along time, and a table that sorts.
-// SVG is written as text, because making its elements one by one would name a namespace's address.
+// The page of `tg bench --profile`. It holds the data as JSON, one profile after the other. A short
+// script draws bars of phase, kind and kernel along time, and a sortable table. SVG is written as
+// text, because creating its elements one by one would need a namespace URL.
 #include "profile.h"
 
 namespace tensorgrad::tool {
@@ -23,10 +23,14 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
   svg rect { stroke: #fff; stroke-width: .5; }
   svg rect:hover, svg rect.on { stroke: #000; stroke-width: 1.5; }
   svg text { font-size: 12px; fill: #1c2430; pointer-events: none; }
+  svg text.axis { fill: #5a6675; }
+  svg line { stroke: #8a95a3; }
+  .scroll { overflow-x: auto; }
   .detail { min-height: 3em; font-variant-numeric: tabular-nums; color: #1c2430; }
   table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
   th, td { text-align: right; padding: .15rem .5rem; border-bottom: 1px solid #e4e8ee; white-space: nowrap; }
   th { cursor: pointer; position: sticky; top: 0; background: #fff; }
+  label { white-space: nowrap; }
   .text { text-align: left; }
   td.ops { text-align: left; max-width: 24rem; overflow: hidden; text-overflow: ellipsis; }
   tr:hover td { background: #f3f6fa; }
@@ -34,7 +38,7 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
   @media (prefers-color-scheme: dark) {
     body, th { background: #14181f; color: #e3e8ef; }
     .detail { color: #e3e8ef; }
-    p { color: #98a4b3; }
+    p, svg text.axis { color: #98a4b3; fill: #98a4b3; }
     td, th { border-color: #2a323d; }
     tr:hover td { background: #1d242e; }
     svg rect { stroke: #14181f; }
@@ -44,9 +48,10 @@ constexpr const char* kHead = R"html(<!DOCTYPE html>
 </head>
 <body>
 <h1>Where the time of a step goes</h1>
-<p>Each kernel was timed alone. In training, kernels that do not need each other share a dispatch and run side by side, and
-the host takes part, so that a step takes another time than the sum: <code>tg bench</code> tells it.
-Point at a bar for its numbers; click a heading to sort.</p>
+<p>Each kernel was timed alone. In training, independent kernels share a dispatch and run side by side, and the host
+takes part, so a step does not take the sum of these times: <code>tg bench</code> measures it. From top to bottom, the bars
+are the step, its phases, their kinds of kernels and the kernels.
+Point at a bar for its numbers. Click a heading to sort.</p>
 <main></main>
 <script type="application/json" id="profiles">
 )html";
@@ -58,17 +63,18 @@ constexpr const char* kTail = R"html(
 const profiles = JSON.parse(document.getElementById('profiles').textContent);
 const colours = { matmul: '#f2a65a', rows: '#7fb5e6', columns: '#8fd1b0', single: '#c9a0dc', copy: '#b8bfc8',
                   forward: '#a9d3f5', backward: '#f6c6a0', update: '#bfe3c3' };
-const height = 30, width = 1200;
+const height = 30;
 
 const entities = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 const escape = text => String(text).replace(/[&<>"]/g, c => entities[c]);
 const number = x => x.toLocaleString('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const whole = x => x.toLocaleString('en');
 const short = (text, length) => text.length <= length ? text : text.slice(0, length - 1) + '…';
 
 function words(kernel, total) {
   return `kernel ${kernel.kernel}: ${kernel.name}\n` +
     `${number(kernel.us)} us, ${number(100 * kernel.us / total)} %, ${number(kernel.gflops)} GFLOP/s, ` +
-    `${number(kernel.gb_per_s)} GB/s, ${kernel.dispatches} dispatch${kernel.dispatches === 1 ? '' : 'es'}, ` +
+    `${number(kernel.gb_per_s)} GB/s, ${whole(kernel.dispatches)} dispatch${kernel.dispatches === 1 ? '' : 'es'}, ` +
     `${kernel.phase}, ${kernel.kind}`;
 }
 
@@ -83,7 +89,16 @@ function runs(bars, key) {
   return out;
 }
 
-function draw(profile, grouped) {
+// Round numbers along the time axis, about one per 100 pixels.
+function ticks(total, width) {
+  const rough = total / Math.max(2, width / 100), power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough * .999), list = [];
+  for (let i = 0; i * step <= total * 1.000001; ++i) list.push(i * step);
+  const decimals = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+  return list.map(us => [us, us.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })]);
+}
+
+function draw(profile, grouped, width) {
   const total = profile.total;
   let order = [...profile.profile];
   if (grouped) {
@@ -115,10 +130,18 @@ function draw(profile, grouped) {
   for (const bar of bars)
     svg += rect(3, bar.x, bar.kernel.us, colours[bar.kernel.kind] || '#ccc', `${bar.kernel.kernel} ${bar.kernel.name}`,
                 words(bar.kernel, total), bar.kernel.kernel);
-  return `<svg viewBox="0 0 ${width} ${4 * height}" role="img" aria-label="time per kernel">${svg}</svg>`;
+  const bottom = 4 * height;
+  for (const [us, label] of ticks(total, width)) {
+    const at = us * scale, anchor = at < 20 ? 'start' : at > width - 30 ? 'end' : 'middle';
+    svg += `<line x1="${at}" x2="${at}" y1="${bottom}" y2="${bottom + 5}"/>` +
+      `<text class="axis" x="${at}" y="${bottom + 17}" text-anchor="${anchor}">${label}</text>`;
+  }
+  svg += `<text class="axis" x="${width / 2}" y="${bottom + 34}" text-anchor="middle">` +
+    `time in microseconds, kernels one after the other${grouped ? ', by phase and kind' : ''}</text>`;
+  return `<svg viewBox="0 0 ${width} ${bottom + 40}" role="img" aria-label="time per kernel">${svg}</svg>`;
 }
 
-const columns = [['kernel', 'kernel'], ['us', 'us'], ['%', 'us'], ['GFLOP/s', 'gflops'], ['GB/s', 'gb_per_s'],
+const columns = [['kernel', 'kernel'], ['microseconds', 'us'], ['%', 'us'], ['GFLOP/s', 'gflops'], ['GB/s', 'gb_per_s'],
                  ['dispatches', 'dispatches'], ['phase', 'phase'], ['kind', 'kind'], ['ops', 'name']];
 
 function rows(profile, key, down) {
@@ -128,7 +151,7 @@ function rows(profile, key, down) {
   });
   return sorted.map(k => `<tr data-kernel="${k.kernel}"><td>${k.kernel}</td><td>${number(k.us)}</td>` +
     `<td>${number(100 * k.us / profile.total)}</td><td>${number(k.gflops)}</td><td>${number(k.gb_per_s)}</td>` +
-    `<td>${k.dispatches}</td><td class="text">${escape(k.phase)}</td>` +
+    `<td>${whole(k.dispatches)}</td><td class="text">${escape(k.phase)}</td>` +
     `<td class="text"><span class="swatch" style="background:${colours[k.kind] || '#ccc'}"></span>` +
     `${escape(k.kind)}</td>` +
     `<td class="ops" title="${escape(k.name)}">${escape(short(k.name, 60))}</td></tr>`).join('');
@@ -138,13 +161,17 @@ for (const profile of profiles) {
   profile.total = profile.profile.reduce((sum, k) => sum + k.us, 0) || 1;
   const section = document.createElement('section');
   section.innerHTML = `<h2>${escape(profile.model)}</h2>` +
-    `<p>batch ${profile.batch}, on ${escape(profile.device)}: ${profile.profile.length} kernels, ` +
+    `<p>batch ${whole(profile.batch)}, on ${escape(profile.device)}: ${whole(profile.profile.length)} kernels, ` +
     `${number(profile.total)} us &nbsp; <label><input type="checkbox"> group by phase and kind</label></p>` +
-    `<div class="bars"></div><p class="detail"></p><table><thead><tr>` +
+    `<div class="bars"></div><p class="detail"></p><div class="scroll"><table><thead><tr>` +
     columns.map(([label], i) => `<th class="${i > 5 ? 'text' : ''}">${label}</th>`).join('') +
-    `</tr></thead><tbody></tbody></table>`;
+    `</tr></thead><tbody></tbody></table></div>`;
   const find = what => section.querySelector(what);
-  const redraw = () => { find('.bars').innerHTML = draw(profile, find('input').checked); };
+  document.querySelector('main').append(section);
+  const redraw = () => {
+    find('.bars').innerHTML = draw(profile, find('input').checked, Math.max(320, find('.bars').clientWidth || 1200));
+  };
+  window.addEventListener('resize', redraw);
   let sorted = '', down = false;
   const sort = key => {
     down = key === sorted ? !down : typeof profile.profile[0]?.[key] === 'number' && key !== 'kernel';
@@ -163,7 +190,6 @@ for (const profile of profiles) {
   });
   redraw();
   sort('us');
-  document.querySelector('main').append(section);
 }
 </script>
 </body>
@@ -176,8 +202,9 @@ std::string profile_page(const std::vector<Profile>& profiles) {
   Json list = Json::array();
   for (const Profile& profile : profiles) list.push_back(profile_json(profile));
   std::string data = list.dump();
-  // "</" would end the script that holds the numbers.
-  for (std::size_t at = 0; (at = data.find("</", at)) != data.npos; at += 3) data.insert(at + 1, "\\");
+  // "</" would end the script element that holds the data.
+  for (std::size_t at = 0; (at = data.find("</", at)) != data.npos; at += 3)
+    data.insert(at + 1, "\\");
   return kHead + data + kTail;
 }
 

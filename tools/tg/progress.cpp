@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "command.h"
+#include "support/integers.h"
 
 namespace tensorgrad::tool {
 
@@ -16,16 +17,25 @@ constexpr std::chrono::milliseconds kRefresh{100};
 }  // namespace
 
 Progress::Progress(std::FILE* out, std::int64_t steps, std::int64_t first)
-    : out_(out), in_place_(is_terminal(out)), steps_(steps), first_(first) {}
+    : out_(out), in_place_(is_terminal(out)), steps_(steps), first_(first), recent_step_(first) {}
 
 bool Progress::due(std::int64_t step) const {
   if (step == steps_) return true;
   if (in_place_) return Clock::now() >= next_;
-  return step == first_ + 1 ||
-         step % std::max<std::int64_t>(1, (steps_ + kPlainLines - 1) / kPlainLines) == 0;
+  return step == first_ + 1 || step % std::max<std::int64_t>(1, ceil_div(steps_, kPlainLines)) == 0;
 }
 
-double Progress::rate(std::int64_t step) const { return static_cast<double>(step - first_) / seconds(); }
+double Progress::rate(std::int64_t step) const {
+  return static_cast<double>(step - first_) / seconds();
+}
+
+double Progress::recent_rate(std::int64_t step) {
+  const auto now = Clock::now();
+  const double took = std::chrono::duration<double>(now - recent_).count();
+  const double rate = static_cast<double>(step - recent_step_) / took;
+  recent_ = now, recent_step_ = step;
+  return rate;
+}
 
 std::string Progress::time_left(std::int64_t step) const {
   return step < steps_ ? duration(static_cast<double>(steps_ - step) / rate(step)) + " left" : "";
@@ -33,8 +43,9 @@ std::string Progress::time_left(std::int64_t step) const {
 
 void Progress::show(std::int64_t step, float loss) {
   const double now = rate(step);
-  std::string line = fmt::format("step {:>{}}/{}   loss {:#8.3g}   {:4.{}f} steps/s", step,
-                                 std::to_string(steps_).size(), steps_, loss, now, now < 10 ? 2 : 0);
+  std::string line =
+      fmt::format("step {:>{}}/{}   loss {:#8.3g}   {:4.{}f} steps/s", step,
+                  std::to_string(steps_).size(), steps_, loss, now, now < 10 ? 2 : 0);
   if (step < steps_) line += "   " + time_left(step);
   if (accuracy_) line += fmt::format("   held-out {:.1f} %", 100 * *accuracy_);
   show_text(line);
@@ -42,17 +53,16 @@ void Progress::show(std::int64_t step, float loss) {
 
 void Progress::show_text(const std::string& line) {
   if (in_place_) {
-    fmt::print(out_, "\r{:<{}}", line, shown_);
+    print_to(out_, "\r{:<{}}", line, shown_);
     next_ = Clock::now() + kRefresh;
     shown_ = line.size();
   } else {
-    fmt::print(out_, "{}\n", line);
+    print_to(out_, "{}\n", line);
   }
-  std::fflush(out_);
 }
 
 void Progress::end_line() {
-  if (shown_ > 0) fmt::print(out_, "\n");
+  if (shown_ > 0) print_to(out_, "\n");
   shown_ = 0;
 }
 

@@ -1,12 +1,14 @@
-// Reading a directory of reference values, and the frame around the replay of one case.
+// Reads a directory of reference values, and runs one case.
 #include "replay.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
 #include "io/json_error.h"
+#include "io/named.h"
+#include "io/strict_reader.h"
 #include "support/fail.h"
+#include "support/file.h"
 
 namespace tensorgrad::tool {
 
@@ -15,14 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 Json read_json(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) user_error("{}: cannot read", path.string());
-  Json json;
-  try {
-    json = Json::parse(in);
-  } catch (const Json::exception& error) {
-    user_error("{}: {}", path.string(), io::reason(error));
-  }
+  const Json json =
+      io::named(path.string(), [&] { return io::parse_json<Json>(read_file(path), kDeepestJson); });
   if (!json.is_object()) user_error("{}: not a JSON object", path.string());
   return json;
 }
@@ -67,12 +63,11 @@ NamedArrays ReferenceCase::tensors(const std::string& start) const {
 
 std::vector<ReferenceCase> read_reference_directory(const std::string& directory) {
   std::error_code error;
-  fs::directory_iterator entries(directory, error);
-  if (error) user_error("{}: cannot read the directory: {}", directory, error.message());
+  fs::directory_iterator entry(directory, error);
   std::vector<fs::path> runs;
   fs::path ops;
-  for (const fs::directory_entry& entry : entries) {
-    const fs::path& path = entry.path();
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const fs::path& path = entry->path();
     const std::string stem = path.stem().string();
     const bool is_run = stem.rfind("train_", 0) == 0;
     if (!is_run && stem != "ops") continue;
@@ -82,10 +77,11 @@ std::vector<ReferenceCase> read_reference_directory(const std::string& directory
       else
         ops = path;
     } else if (path.extension() == ".safetensors") {
-      if (!fs::exists(fs::path(path).replace_extension(".json")))
+      if (file_type_at(fs::path(path).replace_extension(".json")) == fs::file_type::not_found)
         user_error("{}: there is no {}.json beside it", path.string(), stem);
     }
   }
+  if (error) user_error("{}: cannot read the directory: {}", directory, error.message());
   std::sort(runs.begin(), runs.end());
 
   std::vector<ReferenceCase> cases;
@@ -112,7 +108,7 @@ Verdict replay(const ReferenceCase& reference, const DeviceOptions& where,
   } catch (const Unsupported& unsupported) {
     verdict.skipped = true;
     verdict.reason = unsupported.reason;
-  } catch (const Json::exception& error) {  // a part of the description has the wrong type
+  } catch (const Json::exception& error) {  // part of the description has the wrong type
     verdict.worst = std::numeric_limits<double>::infinity();
     verdict.reason = io::reason(error);
   } catch (const std::exception& error) {

@@ -1,5 +1,5 @@
 // Replays reference values (the format is in tests/fixtures/README.md) through the public
-// interface: compile, step, read. One case in, one verdict out.
+// interface: compile, step, read. Each case gives one verdict.
 #pragma once
 
 #include <memory>
@@ -20,32 +20,32 @@ struct ReferenceCase {
   std::string name;
   CaseKind kind = CaseKind::op;
   Json description;
-  std::string prefix;  // of its tensors' names in the file
+  std::string prefix;  // of its tensors in the file
   std::shared_ptr<const TensorFile> file;
 
-  // The tensor of that name, without the prefix. A UserError when it is missing.
+  // The tensor with that name, without the prefix. Throws a UserError if it is missing.
   const Array& tensor(const std::string& own_name) const;
-  // All tensors whose names start so, by the rest of their names.
+  // All tensors whose names start with `start`, keyed by the rest of their names.
   NamedArrays tensors(const std::string& start) const;
 };
 
 struct Verdict {
   bool ok = false;
   bool skipped = false;
-  double worst = 0;                // largest error divided by what is allowed
+  double worst = 0;                // largest error divided by the allowed error
   std::string reason;              // why it failed or was skipped
-  std::vector<std::string> notes;  // worth knowing, not counted
+  std::vector<std::string> notes;  // information that does not affect the verdict
 };
 
-// All cases of a directory: ops.json first, then train_*.json in the order of names. A UserError
-// when something cannot be read or is not of the format.
+// Reads all cases of a directory: ops.json first, then train_*.json in the order of names. Throws a
+// UserError if a file cannot be read or has another format.
 std::vector<ReferenceCase> read_reference_directory(const std::string& directory);
 
-// Never throws: an error of any kind is a failed case with the error's text.
+// Never throws: any error becomes a failed case with the text of the error.
 Verdict replay(const ReferenceCase& reference, const DeviceOptions& where,
                const Tolerance& tolerance);
 
-// ---- the two kinds. They throw; Unsupported means that the case is skipped.
+// ---- the two kinds of cases. They throw; Unsupported skips the case.
 
 struct Unsupported {
   std::string reason;
@@ -57,8 +57,8 @@ void replay_training(const ReferenceCase& reference, const DeviceOptions& where,
                      const Tolerance& tolerance, Comparison& comparison,
                      std::vector<std::string>& notes);
 
-// compile() for models whose parameters get their names at run time: `rename` makes them from
-// the paths in the model.
+// compile() for models whose parameters are named at run time: `rename` maps paths in the model to
+// names.
 template <class M, class Rename, class F>
 Training<M> compile_renamed(M model, const Rename& rename, const TrainingOptions& options,
                             F&& function) {

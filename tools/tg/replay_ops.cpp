@@ -1,5 +1,5 @@
-// Op cases: one row per op says which inputs it has and how it is called. Gradients come the way a
-// user would get them: the inputs that have one are parameters, the loss is sum(out * cotangent).
+// Op cases: one table row per op lists its inputs and its call. Gradients are computed as a user
+// would: differentiable inputs are parameters, the loss is sum(out * cotangent).
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -14,7 +14,7 @@ namespace tensorgrad::tool {
 
 namespace {
 
-// The inputs of a case inside a trace, in order.
+// The inputs of a case as tensors of a trace, in order.
 struct Arguments {
   std::vector<std::pair<std::string, Tensor>> items;
 
@@ -33,8 +33,8 @@ struct Arguments {
 
 struct OpRow {
   const char* name;
-  const char* inputs;  // "x w bias?": a ? marks one that may be missing; "*": any, in order
-  Tensor (*call)(const Arguments& in, Attributes& attrs);  // null: known, and not there yet
+  const char* inputs;  // "x w bias?": ? marks an optional one; "*": any, in order
+  Tensor (*call)(const Arguments& in, Attributes& attrs);  // null: known, not supported yet
 };
 
 template <Tensor (*kOp)(Operand)>
@@ -52,7 +52,7 @@ Tensor reduction(const Arguments& in, Attributes& attrs) {
   return kOp(in["x"], attrs.axes("axis"), attrs.flag("keepdims", false));
 }
 
-// Without an axis: the index in the flattened tensor.
+// Without an axis, returns the index in the flattened tensor.
 template <Tensor (*kOp)(Operand, int, bool)>
 Tensor position(const Arguments& in, Attributes& attrs) {
   const bool keepdims = attrs.flag("keepdims", false);
@@ -202,7 +202,8 @@ constexpr OpRow kOps[] = {
     {"selective_scan", "u delta A_log B C D", call_selective_scan},
     {"ssd", "x dt A_log B C D",
      [](In in, At at) {
-       return ssd(in["x"], in["dt"], in["A_log"], in["B"], in["C"], in["D"], {.chunk = at.integer("chunk", 64)});
+       return ssd(in["x"], in["dt"], in["A_log"], in["B"], in["C"], in["D"],
+                  {.chunk = at.integer("chunk", 64)});
      }},
 };
 
@@ -242,7 +243,7 @@ void check_inputs(const OpRow& row, const std::vector<Input>& inputs) {
   if (!names.empty()) user_error("{}: unknown input '{}'", row.name, names.front());
 }
 
-// A dtype and a shape as the description has them must be those of the tensor.
+// Checks that the described dtype and shape are those of the tensor.
 void check_declared(const std::string& label, const Json& declared, const Array& tensor) {
   const std::string dtype = declared.value("dtype", ""), own = tensorgrad::name(tensor.dtype());
   const Shape shape(declared.value("shape", std::vector<std::int64_t>{}));
@@ -272,7 +273,7 @@ std::vector<Input> read_inputs(const ReferenceCase& reference) {
   return inputs;
 }
 
-constexpr const char* kCotangent = "cotangent of the result";  // no op has such an input
+constexpr const char* kCotangent = "cotangent of the result";  // not the name of any op's input
 
 }  // namespace
 
@@ -319,8 +320,12 @@ void replay_op(const ReferenceCase& reference, const DeviceOptions& where,
   }
 
   if (params.empty()) {
-    auto program = compile_forward(
-        params, {.inputs = specs, .device = where.device, .threads = where.threads, .without = where.without}, trace);
+    auto program = compile_forward(params,
+                                   {.inputs = specs,
+                                    .device = where.device,
+                                    .threads = where.threads,
+                                    .without = where.without},
+                                   trace);
     comparison.values("out", program.run(feed).output(), wanted, tolerance.op);
     return;
   }

@@ -1,5 +1,5 @@
-// Training runs: the models of the format, built from its settings, and the loop that replays the
-// batches and compares losses, first gradients and final parameters.
+// Training runs: builds the models of the format from their settings, replays the batches, and
+// compares losses, first gradients and final parameters.
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -7,6 +7,7 @@
 #include "attributes.h"
 #include "replay.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::tool {
 
@@ -15,7 +16,7 @@ namespace {
 struct NamedActivation {
   const char* name;
   Tensor (*call)(Operand);
-  std::optional<Activation> layer;  // for layers that bring their own
+  std::optional<Activation> layer;  // for layers with a built-in activation
 };
 
 constexpr NamedActivation kActivations[] = {
@@ -35,8 +36,8 @@ const NamedActivation& activation_of(Attributes& settings) {
   user_error("unknown activation '{}'", name);
 }
 
-// ---- models. Each has its settings as they are in the file, the batch's tensor it looks at, and
-// the names of its parameters where they differ from the paths in the struct.
+// ---- models. Each has its settings as in the file, the batch tensor that it reads, and the names
+// of its parameters where they differ from the paths in the struct.
 
 struct Mlp {
   std::vector<Linear> layers;
@@ -69,7 +70,7 @@ struct Mlp {
 
 struct Cnn {
   std::vector<Conv2d> convs;
-  std::vector<Linear> fc;  // one; made when its size is known
+  std::vector<Linear> fc;  // one; constructed when its size is known
   Pair pool{1};
   Tensor (*activation)(Operand);
 
@@ -144,7 +145,7 @@ struct MambaModel {
 
 // ---- the rest of the description
 
-// Token models call their target `targets`, the others `y`.
+// Token models name their target `targets`, the others `y`.
 Tensor loss_of(const std::string& name, const Tensor& prediction, const char* target,
                const Inputs& in) {
   if (name == "mse") return mse_loss(prediction, in[target]);
@@ -223,7 +224,7 @@ void run_steps(const ReferenceCase& reference, TrainingHandle& training, std::in
   const auto norms = description.value("grad_norms", std::vector<double>{});
   const bool clips = part(description, "optimizer").value("clip_grad_norm", Json()).is_number();
   for (std::int64_t step = 0; step < steps; ++step) {
-    const auto i = static_cast<std::size_t>(step);
+    const auto i = usize(step);
     const NamedArrays batch = reference.tensors(fmt::format("batch/{}/", step));
     const Result result = training.step(feed_of(batch));
     comparison.number(fmt::format("the loss of step {}", step), result.loss(), losses[i],
@@ -258,7 +259,8 @@ void replay_model(const ReferenceCase& reference, const DeviceOptions& where,
   const auto steps = description.value("steps", static_cast<std::int64_t>(losses.size()));
   if (steps < 1 || steps != static_cast<std::int64_t>(losses.size()))
     user_error("{} steps with {} losses", steps, losses.size());
-  TrainingOptions options{.device = where.device, .threads = where.threads, .without = where.without};
+  TrainingOptions options{
+      .device = where.device, .threads = where.threads, .without = where.without};
   read_optimizer(description, steps, options);
   const NamedArrays batch = reference.tensors("batch/0/");
   for (const auto& [name, array] : batch)
@@ -288,7 +290,8 @@ void replay_training(const ReferenceCase& reference, const DeviceOptions& where,
   if (kind == "cnn") return replay_model<Cnn>(reference, where, tolerance, comparison, notes);
   if (kind == "transformer")
     return replay_model<TransformerModel>(reference, where, tolerance, comparison, notes);
-  if (kind == "mamba") return replay_model<MambaModel>(reference, where, tolerance, comparison, notes);
+  if (kind == "mamba")
+    return replay_model<MambaModel>(reference, where, tolerance, comparison, notes);
   user_error("unknown model kind '{}'", kind);
 }
 

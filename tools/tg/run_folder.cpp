@@ -6,7 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
+#include <sstream>
+#include <system_error>
 
 #include "support/fail.h"
 #include "support/file.h"
@@ -28,15 +29,17 @@ RunLock::~RunLock() { ::close(fd_); }
 
 RunLog::RunLog(const RunFolder& run, std::int64_t step) : path_(run.log()) {
   std::string kept;
-  std::ifstream in(path_, std::ios::binary);
+  const bool there = file_type_at(path_) != fs::file_type::not_found;
+  std::istringstream in(there ? read_file(path_) : "");
   for (std::string line; std::getline(in, line);) {
-    if (in.eof()) break;  // torn: its end is missing
+    if (in.eof()) break;  // torn: the newline is missing
     const Json json = Json::parse(line, nullptr, false);
     const auto of = json.is_object() ? json.find("step") : json.end();
     if (!json.is_object() || of == json.end() || !of->is_number_integer() ||
         of->get<std::int64_t>() > step)
       continue;
-    if (json.value("event", Json()) != "done") kept += line + "\n";
+    const Json event = json.value("event", Json());
+    if (event != "done" && event != "final") kept += line + "\n";
   }
   write_file(path_, kept);
   fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -56,15 +59,17 @@ void RunLog::add(const Json& line) {
 }
 
 Checkpoint find_checkpoint(const fs::path& path, std::vector<std::string>& said) {
-  if (!fs::is_directory(path)) return load_checkpoint(path);
+  constexpr CheckpointPart kPart = CheckpointPart::model;
+  std::error_code ignored;  // the reader reports it
+  if (!fs::is_directory(path, ignored)) return load_checkpoint(path, kPart);
   const RunFolder run(path);
-  const fs::path folder = fs::is_directory(run.checkpoints()) ? run.checkpoints() : path;
-  const auto found = CheckpointFolder(folder).newest();
+  const fs::path folder = fs::is_directory(run.checkpoints(), ignored) ? run.checkpoints() : path;
+  auto found = CheckpointFolder(folder).newest(kPart);
   if (!found) user_error("{}: there is no checkpoint here", path.string());
   for (const std::string& bad : found->unreadable)
     said.push_back(fmt::format("passed over: {}", bad));
   said.push_back(fmt::format("{}, step {}", found->path.string(), found->checkpoint.step));
-  return found->checkpoint;
+  return std::move(found->checkpoint);
 }
 
 }  // namespace tensorgrad::tool

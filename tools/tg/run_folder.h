@@ -1,11 +1,12 @@
 // A run of `tg train text` is a folder: config.json, tokenizer.json, log.jsonl, checkpoints/,
-// plot.html, and the text's tokens. One process at a time trains in it.
+// plot.html, and the tokens of the text. Only one process at a time trains in it.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
 #include "command.h"
+#include "support/file.h"
 #include "tensorgrad/checkpoint.h"
 
 namespace tensorgrad::tool {
@@ -23,15 +24,15 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path lock() const { return path_ / ".lock"; }
 
-  // Whether a run began here.
-  bool holds_run() const { return std::filesystem::exists(config()); }
+  // Whether a run began here. Throws a ReadError if the system cannot tell.
+  bool holds_run() const { return file_type_at(config()) != std::filesystem::file_type::not_found; }
 
  private:
   std::filesystem::path path_;
 };
 
-// Held as long as it lives; a UserError when another process holds it. It goes when its process
-// does, however that ends.
+// Locks the folder; throws a UserError if another process holds the lock. The system releases it
+// when the process ends, for any reason.
 class RunLock {
  public:
   explicit RunLock(const RunFolder& run);
@@ -43,10 +44,10 @@ class RunLock {
   int fd_;
 };
 
-// The log: JSON lines, each written at once.
+// The log: JSON lines, each flushed at once.
 class RunLog {
  public:
-  // Keeps what was logged up to `step`; what came later will come again.
+  // Keeps the lines up to `step` and drops later ones, whose steps will be repeated.
   RunLog(const RunFolder& run, std::int64_t step);
   ~RunLog();
   RunLog(const RunLog&) = delete;
@@ -59,8 +60,8 @@ class RunLog {
   int fd_ = -1;
 };
 
-// A checkpoint by what people say: its file, or a run, whose newest readable one it is. `said` gets
-// what is to be told about that.
+// Loads a checkpoint from its file, or the newest readable one of a run's folder, without the
+// optimizer's arrays. Appends notes about the choice to `said`.
 Checkpoint find_checkpoint(const std::filesystem::path& path, std::vector<std::string>& said);
 
 }  // namespace tensorgrad::tool

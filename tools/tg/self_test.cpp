@@ -25,15 +25,16 @@ using Clock = std::chrono::steady_clock;
 using checks::RowOutcome;
 using checks::Sample;
 
-// No new row is begun after this time, and those that run then are waited for until the other: a software
-// driver can take 20 s to compile a single shader.
+// No row starts after kBudget; running rows may finish until kPatience. A software driver can take
+// 20 s to compile a single shader.
 constexpr std::chrono::seconds kBudget{50}, kPatience{57};
-// A row that runs longer than this hangs.
+// A row that takes longer than this hangs.
 constexpr std::chrono::seconds kLongest{25};
-// Each thread opens a device of its own: drivers compile kernels side by side, and the interpreter,
-// which takes half the time on a fast GPU, runs on all of them.
+// Each thread opens its own device, so that drivers compile kernels in parallel. The interpreter,
+// which takes half the time on a fast GPU, runs on all threads.
 constexpr unsigned kMostThreads = 8;
-constexpr std::size_t kMostShown = 20;  // failures, for people
+constexpr std::size_t kMostShown = 20;  // failures listed for people
+constexpr std::size_t kLine = 60;       // width of the progress line
 
 struct Failure {
   std::string row, text;
@@ -47,14 +48,14 @@ struct Tally {
   double worst = 0;
   std::string worst_row;
 
-  // Rows that were still running when patience ended. Their threads are, too, and use the devices.
+  // Rows that were still running at kPatience. Their threads still run and use the devices.
   std::vector<std::string> unfinished;
-  bool hangs = false;  // one of them has run for too long
+  bool hangs = false;  // one of them has exceeded kLongest
 
   std::size_t rows() const { return passed + failures.size(); }
 };
 
-// The device's words for people: "NVIDIA H200, discrete GPU, vulkan".
+// Description of the device for people: "NVIDIA H200, discrete GPU, vulkan".
 std::string description_of(const std::string& device) {
   for (const DeviceInfo& info : devices())
     if (info.name == device) return info.description;
@@ -66,14 +67,13 @@ class SelfTest {
   SelfTest(const SelfTestOptions& options, std::vector<const Sample*> rows, std::string device)
       : options_(options), rows_(std::move(rows)), device_(std::move(device)) {}
 
-  // Runs the rows on several threads, and shows how far they are from this one.
+  // Runs the rows on several threads, and shows progress from this thread.
   Tally run() {
     const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> threads;
     const unsigned count = std::min(cores, kMostThreads);
     running_.resize(count);
-    for (unsigned i = 0; i < count; ++i)
-      threads.emplace_back([this, i] { work(running_[i]); });
+    for (unsigned i = 0; i < count; ++i) threads.emplace_back([this, i] { work(running_[i]); });
     const bool all_ended = watch(threads.size());
     for (std::thread& thread : threads) all_ended ? thread.join() : thread.detach();
     std::lock_guard lock(mutex_);
@@ -86,7 +86,7 @@ class SelfTest {
     return tally_;
   }
 
-  // A thread whose device could not be opened again.
+  // Whether a thread could not reopen its device.
   bool lost_device() {
     std::lock_guard lock(mutex_);
     return broken_ != nullptr;
@@ -95,10 +95,11 @@ class SelfTest {
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
  private:
-  // What a thread does now, if anything.
+  // The current work of a thread.
   struct Running {
     const Sample* row = nullptr;
     Clock::time_point since;
+    std::int64_t shaders = 0;  // shaders that the driver has yet to compile
   };
 
   bool time_is_left() const { return options_.all || Clock::now() - start_ < kBudget; }
@@ -110,17 +111,18 @@ class SelfTest {
         const Sample& row = *rows_[i];
         begin(now, &row);
         try {
-          const RowOutcome outcome = checks::check_row(*device, row);
+          const RowOutcome outcome = checks::check_row(
+              *device, row, [&](const CompileProgress& progress) { note_shaders(now, progress); });
           note(row, outcome, outcome.text());
         } catch (const std::exception& error) {
           RowOutcome refused;
           refused.worst = HUGE_VAL;
           note(row, refused, error.what());
-          device = runtime::open_own_device(device_, 1);  // the other may be lost
+          device = runtime::open_own_device(device_, 1);  // the old one may be lost
         }
         begin(now, nullptr);
       }
-    } catch (...) {  // no device to be had: the other threads go on
+    } catch (...) {  // no device available: the other threads continue
       std::lock_guard lock(mutex_);
       broken_ = std::current_exception();
     }
@@ -134,6 +136,12 @@ class SelfTest {
     now = {row, Clock::now()};
   }
 
+  void note_shaders(Running& now, const CompileProgress& progress) {
+    if (progress.work == CompileWork::kernels) return;  // kernels of a CPU compile quickly
+    std::lock_guard lock(mutex_);
+    now.shaders = progress.total - progress.done;
+  }
+
   void note(const Sample& row, const RowOutcome& outcome, const std::string& text) {
     std::lock_guard lock(mutex_);
     tally_.ops.insert(row.op);
@@ -145,24 +153,34 @@ class SelfTest {
       tally_.worst = outcome.worst, tally_.worst_row = row.name();
   }
 
-  // Until all threads have ended, or patience has: whether they have. Shows a line kept up to date on a
-  // terminal, one every ten seconds elsewhere.
+  // Blocks until all threads have ended or kPatience is over; returns whether all ended. Updates
+  // one line on a terminal; prints a line every five seconds elsewhere.
   bool watch(std::size_t threads) {
     std::FILE* out = people(options_.json);
     const bool in_place = is_terminal(out);
     auto shown = Clock::now();
-    const auto pause = in_place ? std::chrono::milliseconds(200) : std::chrono::seconds(10);
+    const auto pause = in_place ? std::chrono::milliseconds(200) : std::chrono::seconds(5);
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return ended_ == threads; })) {
+    while (!changed_.wait_for(lock, std::chrono::milliseconds(200),
+                              [&] { return ended_ == threads; })) {
       if (!options_.all && Clock::now() - start_ > kPatience) break;
       if (Clock::now() - shown < pause) continue;
       shown = Clock::now();
-      fmt::print(out, "{}row {} of {}, {} failed, {:.0f} s{}", in_place ? "\r" : "", tally_.rows(), rows_.size(),
-                 tally_.failures.size(), seconds(), in_place ? "" : "\n");
-      std::fflush(out);
+      const std::string line = progress_line();
+      in_place ? print_to(out, "\r{:<{}}", line, kLine) : print_to(out, "{}\n", line);
     }
-    if (in_place) fmt::print(out, "\r{:60}\r", "");
+    if (in_place) print_to(out, "\r{:{}}\r", "", kLine);
     return threads == ended_;
+  }
+
+  // "row 12 of 2000, 0 failed, compiling 3 shaders, 15 s"
+  std::string progress_line() const {
+    std::int64_t shaders = 0;
+    for (const Running& now : running_) shaders += now.shaders;
+    const std::string compiling =
+        shaders > 0 ? fmt::format("compiling {}, ", counted(shaders, "shader")) : "";
+    return fmt::format("row {} of {}, {} failed, {}{:.0f} s", tally_.rows(), rows_.size(),
+                       tally_.failures.size(), compiling, seconds());
   }
 
   const SelfTestOptions& options_;
@@ -170,15 +188,15 @@ class SelfTest {
   const std::string device_;
   const Clock::time_point start_ = Clock::now();
   std::atomic<std::size_t> next_ = 0;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   Tally tally_;
-  std::size_t ended_ = 0;  // threads
-  std::vector<Running> running_;  // of each thread
+  std::size_t ended_ = 0;         // number of threads that ended
+  std::vector<Running> running_;  // by thread
   std::exception_ptr broken_;
 };
 
-// JSON has no infinity: null stands for an error without measure.
+// JSON has no infinity: null means an error that cannot be measured.
 Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 void print_failure_lines(const Failure& failure) {
@@ -202,13 +220,11 @@ void print_failures(const std::vector<Failure>& failures, bool json) {
   for (std::size_t i = 0; i < failures.size(); ++i) {
     if (json) print_failure_lines(failures[i]);
     if (i >= kMostShown) continue;
-    fmt::print(out, "FAIL  {}\n", failures[i].row);
-    for (const std::string& line : split(failures[i].text, '\n'))
-      fmt::print(out, "      {}\n", line);
+    print_to(out, "FAIL  {}\n", failures[i].row);
+    for (const std::string& line : split(failures[i].text, '\n')) print_to(out, "      {}\n", line);
   }
   if (failures.size() > kMostShown)
-    fmt::print(out, "      and {} more rows; --json lists them all\n",
-               failures.size() - kMostShown);
+    print_to(out, "      and {} more rows; --json lists them all\n", failures.size() - kMostShown);
 }
 
 std::vector<const Sample*> chosen_rows(const std::string& pattern) {
@@ -232,8 +248,7 @@ int self_test(const SelfTestOptions& options) {
   const std::string device = runtime::open_device(options.device, 0)->name();
   const std::string description = description_of(device);
   std::FILE* out = people(options.json);
-  fmt::print(out, "{}: {}\n", device, description);
-  std::fflush(out);
+  print_to(out, "{}: {}\n", device, description);
 
   const auto test = std::make_unique<SelfTest>(options, rows, device);
   Tally done = test->run();
@@ -241,14 +256,16 @@ int self_test(const SelfTestOptions& options) {
   std::sort(done.failures.begin(), done.failures.end(),
             [](const Failure& a, const Failure& b) { return a.row < b.row; });
   print_failures(done.failures, options.json);
-  fmt::print(out,
-             "{} passed, {} failed in {:.1f} s; the worst error is {:.2g} of what is allowed: {}\n",
-             done.passed, done.failures.size(), seconds, done.worst, done.worst_row);
+  print_to(out,
+           "{} passed, {} failed in {:.1f} s; the worst error is {:.2g} of what is allowed: {}\n",
+           done.passed, done.failures.size(), seconds, done.worst, done.worst_row);
   if (done.rows() < rows.size())
-    fmt::print(out, "ran {} of {} rows, of {} of {} ops{}\n", done.rows(), rows.size(), done.ops.size(), op_count(rows),
-               done.hangs ? fmt::format("; does the device hang? Without an end: {}", join(done.unfinished, ", "))
-               : test->lost_device() ? "; the device could not be opened again"
-                                     : "; --all runs the rest");
+    print_to(out, "ran {} of {} rows, of {} of {} ops{}\n", done.rows(), rows.size(),
+             done.ops.size(), op_count(rows),
+             done.hangs            ? fmt::format("; does the device hang? Without an end: {}",
+                                                 join(done.unfinished, ", "))
+             : test->lost_device() ? "; the device could not be opened again"
+                                   : "; --all runs the rest");
   if (options.json)
     print_json({{"event", "done"},
                 {"device", device},
@@ -263,7 +280,7 @@ int self_test(const SelfTestOptions& options) {
                 {"seconds", rounded(seconds, 2)}});
   const bool whole = !done.hangs && !test->lost_device();
   const int exit_code = done.failures.empty() && done.rows() > 0 && whole ? 0 : 1;
-  if (!done.unfinished.empty()) {  // what their threads use must not be torn down under them
+  if (!done.unfinished.empty()) {  // do not destroy what their threads use
     std::fflush(nullptr);
     std::_Exit(exit_code);
   }

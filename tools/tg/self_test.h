@@ -1,5 +1,5 @@
 // `tg devices --self-test`: runs the op table on a device and compares with the double-precision
-// interpreter, so that a user can tell a broken driver from a broken model.
+// interpreter, so that users can tell a broken driver from a broken model.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@ namespace tensorgrad::tool {
 
 struct SelfTestOptions {
   std::string device = "auto";
-  std::string rows = "*";  // a pattern over their names
-  bool all = false;        // however long it takes
+  std::string rows = "*";  // pattern over row names
+  bool all = false;        // no time limit
   bool json = false;
 };
 
-// Returns the exit code: 0 when every row that ran passed, 1 otherwise.
+// Returns the exit code: 0 if every row that ran passed, 1 otherwise.
 int self_test(const SelfTestOptions& options);
 
 }  // namespace tensorgrad::tool

@@ -8,7 +8,7 @@ namespace {
 
 struct ShowOptions {
   std::string model, stage = "plan";
-  std::int64_t batch = 0;  // 0: the model's own
+  std::int64_t batch = 0;  // 0: the model's default
   std::vector<std::string> without;
   bool json = false;
 };
@@ -50,33 +50,33 @@ void show(const ShowOptions& options) {
     unknown_name("stage", options.stage, stages);
 
   const std::int64_t batch = options.batch ? options.batch : model.batch;
-  const BenchProgram built = model.build(model, batch, {.device = "cpu", .threads = 1, .without = options.without});
+  const BenchProgram built =
+      model.build(model, batch, {.device = "cpu", .threads = 1, .without = options.without});
   const std::string text = built.program().show(options.stage);
   const Counts counts = built.program().counts();
   if (options.json) {
     Json line = {{"model", model.name},
-                {"stage", options.stage},
-                {"batch", batch},
-                {"kernels", counts.kernels},
-                {"dispatches", counts.dispatches},
-                {"passes", counts.passes},
-                {"submits", counts.submits},
-                {"arena_bytes", counts.arena_bytes},
-                {"param_bytes", counts.param_bytes},
-                {"gradient_bytes", counts.gradient_bytes},
-                {"state_bytes", counts.state_bytes},
-                {"input_bytes", counts.input_bytes},
-                {"operations", counts.operations},
-                {"bytes_moved", counts.bytes_moved}};
+                 {"stage", options.stage},
+                 {"batch", batch},
+                 {"kernels", counts.kernels},
+                 {"dispatches", counts.dispatches},
+                 {"passes", counts.passes},
+                 {"submits", counts.submits},
+                 {"arena_bytes", counts.arena_bytes},
+                 {"param_bytes", counts.param_bytes},
+                 {"gradient_bytes", counts.gradient_bytes},
+                 {"state_bytes", counts.state_bytes},
+                 {"input_bytes", counts.input_bytes},
+                 {"operations", counts.operations},
+                 {"bytes_moved", counts.bytes_moved}};
     line["text"] = text;
     if (options.stage == "plan") line["plan"] = plan_json(built.program());
     print_json(line);
     return;
   }
-  fmt::print("{}", text);
-  std::fflush(stdout);
-  fmt::print(stderr, "{} at batch {}, stage {}: {} kernels, {:.2f} MB of activations\n", model.name,
-             batch, options.stage, counts.kernels, static_cast<double>(counts.arena_bytes) / 1e6);
+  print_out("{}", text);
+  print_to(stderr, "{} at batch {}, stage {}: {} kernels, {:.2f} MB of activations\n", model.name,
+           batch, options.stage, counts.kernels, static_cast<double>(counts.arena_bytes) / 1e6);
 }
 
 }  // namespace

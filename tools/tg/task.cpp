@@ -21,7 +21,8 @@ TrainingOptions sequence_options(const TaskOptions& options, std::int64_t T) {
           .seed = options.seed,
           .device = options.where.device,
           .threads = options.where.threads,
-          .without = options.where.without};
+          .without = options.where.without,
+          .progress = options.where.progress};
 }
 
 }  // namespace tensorgrad::tool

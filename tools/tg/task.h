@@ -1,4 +1,4 @@
-// A task that `tg train` knows: data, a model and a measure of how well it does.
+// A task of `tg train`: data, a model and a measure of success.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +18,23 @@ struct TaskOptions {
   double lr = 0;
 };
 
-// For models of sequences: tokens, targets and a mask [B, T]; the learning rate rises, then falls.
+// Options for sequence models: tokens, targets and a mask [B, T]; the learning rate rises, then
+// falls.
 TrainingOptions sequence_options(const TaskOptions& options, std::int64_t T);
 
 class Task {
  public:
   virtual ~Task() = default;
   virtual TrainingHandle& training() = 0;
-  // One step on the next batch, enqueued.
+  // Enqueues one step on the next batch.
   virtual Result step() = 0;
 
   enum class Extent { some, all };
-  // The share of held-out examples, 0 to 1, that the model gets right; `some` is quick.
+  // The fraction of held-out examples, 0 to 1, that the model gets right; `some` is quick.
   virtual double accuracy(Extent extent) = 0;
-  // A few held-out examples with the model's answers, a line each.
+  // Describes a right answer: "points within 0.05 of the sine".
+  virtual std::string right() const = 0;
+  // A few held-out examples with the model's answers, one per line.
   virtual std::vector<std::string> samples() = 0;
 };
 

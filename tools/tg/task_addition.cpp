@@ -1,12 +1,12 @@
 // addition: a transformer learns to add two numbers of two digits, from text. 27 + 58 is
-// "27+58=580": the answer has three digits and its last one comes first, so that each digit needs
-// only the digits above it and the carry. The model reads the first 8 of these 9 characters and
-// learns to write the last 3. Of every sum that is held out, the one with its numbers swapped is
-// held out too.
+// "27+58=580": the answer has three digits, lowest first, so that each digit depends only on the
+// digits of its column and the carry. The model reads the first 8 of these 9 characters and learns
+// to write the last 3. If a sum is held out, the sum with its numbers swapped is held out too.
 #include <algorithm>
 #include <array>
 
 #include "draw.h"
+#include "support/integers.h"
 #include "task.h"
 #include "tensorgrad/tensorgrad.h"
 
@@ -35,7 +35,7 @@ std::string without_zeros(const std::string& digits) {
   return digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1));
 }
 
-// All sums a + b in an order that the seed gives, where a + b and b + a are neighbours.
+// All sums a + b, shuffled by the seed, with a + b and b + a as neighbours.
 std::vector<Sum> shuffled_sums(std::uint32_t seed) {
   struct Entry {
     std::uint32_t key;
@@ -58,15 +58,17 @@ std::vector<Sum> shuffled_sums(std::uint32_t seed) {
 class AdditionTask : public Task {
  public:
   explicit AdditionTask(const TaskOptions& options)
-      : options_(options), train_(compile_task(options)), decode_(attach_decoder(train_)) {
+      : options_(options),
+        train_(compile_task(options)),
+        decode_(attach_decoder(train_, options.where.progress)) {
     std::vector<Sum> sums = shuffled_sums(options.seed);
-    // A pair of neighbours is not torn apart: one sum more may stay out of training.
+    // Keeps a + b and b + a together: one more sum may stay out of training.
     std::size_t cut = kHeldOut;
     if (sums[cut].a == sums[cut - 1].b && sums[cut].b == sums[cut - 1].a) ++cut;
     held_out_.assign(sums.begin(), sums.begin() + kHeldOut);
     trained_.assign(sums.begin() + static_cast<std::ptrdiff_t>(cut), sums.end());
 
-    std::vector<float> mask;  // [B, T]: 1 where a digit of the answer is to be written
+    std::vector<float> mask;  // [B, T]: 1 where the model writes a digit of the answer
     for (std::int64_t i = 0; i < options.batch; ++i)
       for (std::size_t t = 0; t < kT; ++t) mask.push_back(t + 1 >= kPrompt ? 1.0f : 0.0f);
     train_.set_input("mask", mask);
@@ -80,7 +82,7 @@ class AdditionTask : public Task {
     for (std::int64_t i = 0; i < options_.batch; ++i) {
       const auto size = static_cast<std::int64_t>(trained_.size());
       const auto which = below(size, draw(options_.seed, DrawFor::batch, now, i));
-      const Sum sum = trained_[static_cast<std::size_t>(which)];
+      const Sum sum = trained_[usize(which)];
       const std::string answer = right_answer(sum);
       const std::string text = prompt(sum) + std::string(answer.rbegin(), answer.rend());
       for (std::size_t t = 0; t < kT; ++t) {
@@ -100,6 +102,10 @@ class AdditionTask : public Task {
       for (std::size_t i = 0; i < sums.size(); ++i) right += answers[i] == right_answer(sums[i]);
     }
     return right / static_cast<double>(count);
+  }
+
+  std::string right() const override {
+    return fmt::format("of {} sums with every digit right", grouped(kHeldOut));
   }
 
   std::vector<std::string> samples() override {
@@ -124,21 +130,22 @@ class AdditionTask : public Task {
                                 .layers = 3,
                                 .heads = 4,
                                 .activation = Activation::relu}),
-                   sequence_options(options, kT),
-                   [](const Transformer& m, const Inputs& in) {
+                   sequence_options(options, kT), [](const Transformer& m, const Inputs& in) {
                      return masked_cross_entropy(m(in["tokens"]), in["targets"], in["mask"]);
                    });
   }
 
-  // The likeliest next token at each position.
-  static Forward<Transformer> attach_decoder(Training<Transformer>& train) {
+  // The most likely next token at each position.
+  static Forward<Transformer> attach_decoder(Training<Transformer>& train,
+                                             const CompileCallback& progress) {
     return train.attach(
-        {.inputs = {{"tokens", {static_cast<std::int64_t>(kEvalBatch), kT}, i32}}},
+        {.inputs = {{"tokens", {static_cast<std::int64_t>(kEvalBatch), kT}, i32}},
+         .progress = progress},
         [](const Transformer& m, const Inputs& in) { return argmax(m(in["tokens"])); });
   }
 
-  // The model's answers to at most kEvalBatch sums, as it writes them without help: each digit is
-  // the likeliest one and is read back before the next.
+  // Decodes the answers to at most kEvalBatch sums greedily: each digit is the most likely one and
+  // is fed back before the next.
   std::vector<std::string> decode(std::span<const Sum> sums) {
     std::vector<std::int32_t> tokens(kEvalBatch * kT);  // [B, T], 0 where nothing is written yet
     for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -151,7 +158,7 @@ class AdditionTask : public Task {
       const auto next = run.output().ints();  // [B, T]
       for (std::size_t i = 0; i < sums.size(); ++i) {
         const std::int32_t written = next[i * kT + t - 1];
-        answers[i].insert(0, 1, kAlphabet[static_cast<std::size_t>(written)]);
+        answers[i].insert(0, 1, kAlphabet[usize(written)]);
         if (t < kT) tokens[i * kT + t] = written;
       }
     }

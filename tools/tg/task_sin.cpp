@@ -19,7 +19,7 @@ struct Mlp {
 
 Tensor predict(const Mlp& m, const Tensor& x) { return m.l3(relu(m.l2(relu(m.l1(x))))); }
 
-// `unit` of 0 to 1 goes from -pi to pi.
+// Maps 0 .. 1 to -pi .. pi.
 float angle(double unit) { return static_cast<float>((2 * unit - 1) * std::numbers::pi); }
 
 float sine(float x) { return static_cast<float>(std::sin(static_cast<double>(x))); }
@@ -35,11 +35,13 @@ class SinTask : public Task {
              .seed = options.seed,
              .device = options.where.device,
              .threads = options.where.threads,
-             .without = options.where.without},
+             .without = options.where.without,
+             .progress = options.where.progress},
             [](const Mlp& m, const Inputs& in) { return mse_loss(predict(m, in["x"]), in["y"]); })),
-        test_(train_.attach({.inputs = {{"x", {kTestPoints, 1}}}},
-                            [](const Mlp& m, const Inputs& in) { return predict(m, in["x"]); })) {
-    // Points in the middle of equal parts of the period; training draws points at random.
+        test_(
+            train_.attach({.inputs = {{"x", {kTestPoints, 1}}}, .progress = options.where.progress},
+                          [](const Mlp& m, const Inputs& in) { return predict(m, in["x"]); })) {
+    // Midpoints of equal intervals of the period; training draws random points.
     for (std::int64_t i = 0; i < kTestPoints; ++i)
       test_x_.push_back(angle((static_cast<double>(i) + 0.5) / kTestPoints));
   }
@@ -63,6 +65,10 @@ class SinTask : public Task {
     for (std::size_t i = 0; i < y.size(); ++i)
       right += std::abs(y[i] - sine(test_x_[i])) < kTolerance;
     return static_cast<double>(right) / static_cast<double>(y.size());
+  }
+
+  std::string right() const override {
+    return fmt::format("of {} points within {} of the sine", grouped(kTestPoints), kTolerance);
   }
 
   std::vector<std::string> samples() override {

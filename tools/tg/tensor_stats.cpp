@@ -9,7 +9,7 @@ namespace tensorgrad::tool {
 
 namespace {
 
-// Two walks: squares of what is left without the mean do not cancel.
+// Two passes: the sum of squared deviations from the mean does not cancel.
 template <class Number>
 TensorStats stats_of(std::span<const Number> values) {
   TensorStats stats;

@@ -4,16 +4,18 @@
 #include <array>
 
 #include "command.h"
+#include "support/integers.h"
 #include "support/text.h"
 
 namespace tensorgrad::tool {
 
 namespace {
 
-// Characters, not bytes.
+// Counts characters, not bytes.
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return usize(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
 }
 
 std::string left(std::string_view text, std::size_t width) {
@@ -24,7 +26,7 @@ std::string right(std::string_view text, std::size_t width) {
   return std::string(width - std::min(width, width_of(text)), ' ') + std::string(text);
 }
 
-// Three digits; "1.23e-5" rather than "1.23e-05".
+// Formats three digits; "1.23e-5" rather than "1.23e-05".
 std::string short_number(double value) {
   std::string text = fmt::format("{:.3g}", value);
   const std::size_t e = text.find('e');
@@ -43,13 +45,15 @@ std::string share(std::int64_t part, std::int64_t whole) {
 
 constexpr std::size_t kCells = 9;
 using Cells = std::array<std::string, kCells>;
-constexpr std::size_t kFirstNumber = 3;  // where a narrow row goes on in a second line
+constexpr std::size_t kFirstNumber = 3;  // a narrow row breaks before this cell
 
 Cells heading() { return {"type", "shape", "count", "min", "max", "mean", "std", "norm", "zeros"}; }
 
 Cells cells_of(const TensorRow& tensor) {
   const TensorStats& s = tensor.stats;
-  const auto number = [&](double value) { return s.finite ? short_number(value) : std::string("-"); };
+  const auto number = [&](double value) {
+    return s.finite ? short_number(value) : std::string("-");
+  };
   return {tensor.dtype,        tensor.shape,   grouped(tensor.count),
           number(s.min),       number(s.max),  number(s.mean),
           number(s.deviation), number(s.norm), share(s.zeros, tensor.count)};

@@ -1,4 +1,4 @@
-// Tensors as a table for people: what they are and what their numbers are like.
+// A table of tensors for people: types, shapes and statistics.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ struct TensorRow {
   TensorStats stats;
 };
 
-// One line per tensor where it fits `width` (0: it always does), otherwise two: the second has the
-// statistics. A name that is too long for its column gets a line of its own.
+// One line per tensor if it fits `width` (0: no limit), otherwise two, with the statistics in the
+// second. A name that is too long for its column gets its own line.
 std::string tensor_table(const std::vector<const TensorRow*>& tensors, std::size_t width);
 
-// "3 NaN, 1 inf"; empty when all are finite.
+// "3 NaN, 1 inf"; empty if all are finite.
 std::string bad_words(const TensorStats& stats);
 
-// Text of a file as it may stand on a terminal: control characters are written out.
+// Makes text of a file safe for a terminal: escapes control characters.
 std::string plain(std::string_view text);
 
 }  // namespace tensorgrad::tool

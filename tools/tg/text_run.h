@@ -1,12 +1,14 @@
-// The training loop of `tg train text`: steps, and now and then a line, a look at the validation
-// part, a sample, a checkpoint.
+// The training loop of `tg train text`: steps, and periodically a log line, a validation, a sample,
+// a checkpoint.
 #pragma once
 
 #include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "compressed.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "run_folder.h"
@@ -17,12 +19,13 @@ namespace tensorgrad::tool {
 
 class TextRun {
  public:
-  // Goes on from `last` if there is one. Nothing is written but the cache of the tokens.
+  // Resumes from `last` if there is one. Writes nothing but the token cache.
   TextRun(const TextSettings& settings, const DeviceOptions& where, const RunFolder& folder,
           bool json, const std::optional<CheckpointFolder::Found>& last);
 
-  // All steps, or until somebody wants it to stop. Returns the exit code.
-  int train();
+  // Makes all steps, or stops early on request. `planned`: the total steps of the run before the
+  // settings changed them. Returns the exit code.
+  int train(std::int64_t planned);
 
  private:
   std::int64_t log_every() const;
@@ -34,17 +37,22 @@ class TextRun {
   void write_settings();
   void describe();
   void record(const Json& line);
-  // Steps until the last one or until somebody stops it.
+  // Makes steps until the last one or until an interrupt.
   void make_steps(const Interrupt& interrupt, Progress& progress);
-  void report(const Progress& progress, std::int64_t step);
+  void report(Progress& progress, std::int64_t step);
   void show(Progress& progress, std::int64_t step);
-  Validation validate(std::int64_t tokens);
+  // Measures a point of the validation curve, always over the same tokens.
+  void validate();
+  Json validation_line(const char* event, const Validation& of) const;
+  void measure_final();
   void say_sample();
   void save();
-  Json done(bool stopped) const;
-  int say_finished_before();
+  Json done(bool stopped, const std::string& sha256) const;
+  int say_no_steps_left(std::int64_t planned);
   int stop(const Interrupt& interrupt);
   int finish(double seconds);
+  double bits_per_byte(double loss) const;
+  std::vector<CompressedText> compare_with_compressors() const;
 
   TextSettings settings_;
   RunFolder folder_;
@@ -54,9 +62,13 @@ class TextRun {
   Trainer trainer_;
   CheckpointFolder checkpoints_;
   std::optional<RunLog> log_;
-  std::optional<double> validation_;  // the last one
-  std::int64_t saved_ = -1;           // step of the newest checkpoint
-  StepReport report_;                 // the last one that was read
+  std::filesystem::path from_;            // the checkpoint that it resumed from
+  std::int64_t first_ = 0;                // steps made before this process
+  std::optional<Validation> validation_;  // the last measurement
+  std::int64_t validation_step_ = 0;      // step of the last measurement
+  std::int64_t saved_ = -1;               // step of the newest checkpoint
+  StepReport report_;                     // the last report that was read
+  double speed_ = 0;                      // tokens per second up to the last line of the log
   double unigram_ = 0;
 };
 

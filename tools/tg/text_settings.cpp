@@ -1,14 +1,20 @@
 #include "text_settings.h"
 
 #include <algorithm>
-#include <fstream>
+#include <cmath>
+#include <concepts>
+#include <limits>
 #include <set>
+#include <type_traits>
+#include <utility>
 
-#include "io/json_error.h"
+#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/file.h"
+#include "support/integers.h"
 #include "support/utf8.h"
 #include "tensorgrad/dataset.h"
+#include "text/words.h"
 
 namespace tensorgrad::tool {
 
@@ -19,21 +25,19 @@ namespace {
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 constexpr const char* kEndOfText = "<|endoftext|>";
 
-// The first `bytes` of a file, piece by piece.
+// Reads the first `bytes` of a file, piece by piece.
 template <class F>
 void read_pieces(const std::string& file, std::int64_t bytes, F&& use) {
-  std::ifstream in(file, std::ios::binary);
+  const InputFile in(file);
   std::string piece;
-  while (bytes > 0) {
-    piece.resize(static_cast<std::size_t>(std::min<std::int64_t>(bytes, kPiece)));
-    if (!in.read(piece.data(), static_cast<std::streamsize>(piece.size())))
-      user_error("{}: cannot read: it has become shorter", file);
+  for (std::size_t at = 0, end = usize(bytes); at < end; at += piece.size()) {
+    piece.resize(std::min(end - at, kPiece));
+    in.read(at, piece);
     use(piece);
-    bytes -= static_cast<std::int64_t>(piece.size());
   }
 }
 
-// The characters of the first `bytes`, of which only the different ones are kept.
+// A tokenizer of the distinct characters in the first `bytes`.
 Tokenizer characters_of(const std::string& file, std::int64_t bytes) {
   std::set<std::string> different;
   std::string pending;
@@ -49,6 +53,8 @@ Tokenizer characters_of(const std::string& file, std::int64_t bytes) {
       pending.erase(0, whole);
     });
     take(pending);
+  } catch (const ReadError&) {
+    throw;
   } catch (const UserError&) {
     user_error(
         "{}: not UTF-8, so that it has no characters\n  hint: --tokenizer bytes or bpe takes any "
@@ -59,6 +65,54 @@ Tokenizer characters_of(const std::string& file, std::int64_t bytes) {
   for (const std::string& character : different) all += character;
   return Tokenizer::characters(all);
 }
+
+// The fields of one JSON object, each checked and read once.
+class Fields {
+ public:
+  Fields(nlohmann::json object, std::string where)
+      : object_(std::move(object)), where_(std::move(where)) {
+    if (!object_.is_object()) user_error("{}not an object: {}", where_, io::shown(object_));
+  }
+
+  bool has(const char* name) const { return object_.contains(name); }
+  nlohmann::json take(const char* name) {
+    const auto found = object_.find(name);
+    if (found == object_.end()) user_error("'{}{}' is missing", where_, name);
+    nlohmann::json value = std::move(*found);
+    object_.erase(found);
+    return value;
+  }
+  void read(const char* name, std::string& to) {
+    const nlohmann::json value = take(name);
+    if (!value.is_string()) user_error("'{}{}' is a text: {}", where_, name, io::shown(value));
+    to = value.get<std::string>();
+  }
+  void read(const char* name, double& to) {
+    const nlohmann::json value = take(name);
+    if (!value.is_number() || !(std::abs(value.get<double>()) <= kLargest))
+      user_error("'{}{}' is a number: {}", where_, name, io::shown(value));
+    to = value.get<double>();
+  }
+  template <class Whole>
+  requires std::is_integral_v<Whole>
+  void read(const char* name, Whole& to, std::int64_t least = 0) {
+    const nlohmann::json value = take(name);
+    const bool fits = value.is_number_integer() && value <= std::numeric_limits<Whole>::max();
+    if (!fits || value < least)
+      user_error("'{}{}' is a whole number of at least {}: {}", where_, name, least,
+                 io::shown(value));
+    to = value.get<Whole>();
+  }
+  // Throws if a field was not read.
+  void finish() const {
+    if (!object_.empty()) user_error("unknown name '{}{}'", where_, object_.begin().key());
+  }
+
+ private:
+  static constexpr double kLargest = std::numeric_limits<float>::max();
+  nlohmann::json object_;
+  std::string where_;
+};
 
 }  // namespace
 
@@ -72,6 +126,9 @@ std::string TextSettings::to_json() const {
                     {"steps", steps},
                     {"accumulate", accumulate},
                     {"lr", lr},
+                    {"warmup", warmup},
+                    {"lr_schedule", text::word_of(lr_schedule)},
+                    {"last_lr_share", last_lr_share},
                     {"weight_decay", weight_decay},
                     {"validation", validation},
                     {"seed", seed}}},
@@ -92,27 +149,35 @@ std::string TextSettings::to_json() const {
 
 TextSettings TextSettings::from_json(const std::string& text, const std::string& name) {
   try {
-    const Json json = Json::parse(text);
-    const Json &training = json.at("training"), &run = json.at("run");
+    Fields all(io::parse_json(text, 2), "");
     TextSettings made;
-    made.file = json.at("file");
-    made.model = TextModelConfig::from_json(json.at("model").dump());
-    made.tokenizer = json.at("tokenizer");
-    made.vocab = json.at("vocab");
-    made.batch = training.at("batch"), made.steps = training.at("steps"),
-    made.accumulate = training.at("accumulate");
-    made.lr = training.at("lr"), made.weight_decay = training.at("weight_decay");
-    made.validation = training.at("validation"), made.seed = training.at("seed");
-    made.device = run.at("device");
-    made.save_every = run.at("save_every"), made.validate_every = run.at("validate_every");
-    made.keep = run.at("keep"), made.sample = run.at("sample"), made.prompt = run.at("prompt");
-    if (made.steps < 1 || made.keep < 1 || made.save_every < 0 || made.validate_every < 0)
-      user_error("not the config of a run: steps and keep must be at least 1");
+    all.read("file", made.file);
+    made.model = TextModelConfig::from_json(all.take("model").dump());
+    all.read("tokenizer", made.tokenizer);
+    all.read("vocab", made.vocab, 1);
+    Fields training(all.take("training"), "training."), run(all.take("run"), "run.");
+    all.finish();
+    training.read("batch", made.batch, 1), training.read("steps", made.steps, 1);
+    training.read("accumulate", made.accumulate, 1);
+    training.read("lr", made.lr);
+    std::string schedule = "cosine";  // of runs from before it could be chosen
+    made.last_lr_share = 0.1;
+    if (training.has("lr_schedule")) {
+      training.read("lr_schedule", schedule);
+      training.read("warmup", made.warmup), training.read("last_lr_share", made.last_lr_share);
+    }
+    made.lr_schedule = text::from_word<LrSchedule>(schedule);
+    training.read("weight_decay", made.weight_decay);
+    training.read("validation", made.validation), training.read("seed", made.seed);
+    training.finish();
+    run.read("device", made.device);
+    run.read("save_every", made.save_every), run.read("validate_every", made.validate_every);
+    run.read("keep", made.keep, 1), run.read("sample", made.sample);
+    run.read("prompt", made.prompt);
+    run.finish();
     return made;
-  } catch (const Json::exception& error) {
-    user_error("{}: not the config of a run: {}", name, io::reason(error));
   } catch (const UserError& error) {
-    user_error("{}: {}", name, error.what());
+    user_error("{}: not the config of a run: {}", name, error.what());
   }
 }
 
@@ -120,6 +185,9 @@ TrainerOptions TextSettings::trainer(const DeviceOptions& where) const {
   return {.batch = batch,
           .steps = steps,
           .lr = lr,
+          .warmup = warmup,
+          .lr_schedule = lr_schedule,
+          .last_lr_share = last_lr_share,
           .weight_decay = static_cast<float>(weight_decay),
           .accumulate = accumulate,
           .seed = seed,
@@ -131,7 +199,8 @@ TrainerOptions TextSettings::trainer(const DeviceOptions& where) const {
 Tokenizer make_tokenizer(const TextSettings& settings) {
   if (settings.tokenizer == "bytes") return Tokenizer::bytes();
   if (settings.tokenizer != "chars" && settings.tokenizer != "bpe") {
-    if (fs::exists(settings.tokenizer)) return read_tokenizer(settings.tokenizer);
+    if (file_type_at(settings.tokenizer) != fs::file_type::not_found)
+      return read_tokenizer(settings.tokenizer);
     user_error(
         "there is no tokenizer '{}': bpe, bytes and chars are, or a folder with vocab.json and "
         "merges.txt, or a tokenizer.json",
@@ -145,7 +214,7 @@ Tokenizer make_tokenizer(const TextSettings& settings) {
 }
 
 Tokenizer read_tokenizer(const fs::path& path) {
-  if (!fs::is_directory(path)) {
+  if (file_type_at(path) != fs::file_type::directory) {
     const std::string text = read_file(path);
     try {
       return Tokenizer::from_json(text);
@@ -153,9 +222,9 @@ Tokenizer read_tokenizer(const fs::path& path) {
       user_error("{}: {}", path.string(), error.what());
     }
   }
-  // GPT-2's own special token, where the vocabulary has it.
+  // Adds GPT-2's special token if the vocabulary has it.
   std::vector<std::string> special;
-  if (fs::exists(path / "vocab.json") &&
+  if (file_type_at(path / "vocab.json") != fs::file_type::not_found &&
       read_file(path / "vocab.json").find(kEndOfText) != std::string::npos)
     special.push_back(kEndOfText);
   return Tokenizer::read_bpe(path / "vocab.json", path / "merges.txt", special);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "compile_counter.h"
 #include "interrupt.h"
 #include "progress.h"
 #include "task.h"
@@ -30,21 +31,22 @@ constexpr TaskKind kTasks[] = {
 
 struct TrainOptions {
   std::string task;
-  TaskOptions run;  // 0 for steps, batch and lr: the task's own
+  TaskOptions run;  // 0 for steps, batch and lr: the task's default
   bool json = false;
 };
 
-constexpr std::int64_t kReports = 20;  // JSON lines about steps
-constexpr std::int64_t kLooks = 10;    // at held-out examples
+constexpr std::int64_t kReports = 20;  // number of JSON lines about steps
+constexpr std::int64_t kLooks = 10;    // number of evaluations on held-out examples
 
-// Drivers compile kernels when they first run. So that this is not counted as training, everything
-// runs once, and then training begins again from nothing. Milliseconds.
+// Drivers compile kernels when they first run. To exclude that from the training time, everything
+// runs once and training is reset. Returns milliseconds.
 double warm_up(Task& task) {
   const auto start = std::chrono::steady_clock::now();
   task.step().wait();
   task.accuracy(Task::Extent::some);
   task.training().reset();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 struct Trained {
@@ -53,8 +55,8 @@ struct Trained {
   float loss = 0;  // of the last step
 };
 
-// Steps until all are made, somebody presses ctrl-C or nobody reads any more. A loss is read only where it is shown, so
-// that nothing else waits for the device.
+// Makes all steps, or stops at ctrl-C or if the reader of stdout is gone. Reads a loss only to show
+// it, so that nothing else blocks on the device.
 Trained run_steps(Task& task, std::int64_t steps, bool json, const Interrupt& interrupt) {
   const std::int64_t every_report = std::max<std::int64_t>(1, steps / kReports);
   const std::int64_t every_look = std::max<std::int64_t>(1, steps / kLooks);
@@ -83,7 +85,8 @@ Trained run_steps(Task& task, std::int64_t steps, bool json, const Interrupt& in
 const TaskKind& find_task(const std::string& wanted) {
   for (const TaskKind& kind : kTasks)
     if (kind.name == wanted) return kind;
-  if (std::filesystem::exists(wanted)) usage_error("train: '{0}' is a file, not a task\n  hint: tg train text {0}", wanted);
+  if (std::error_code ignored; std::filesystem::exists(wanted, ignored))
+    usage_error("train: '{0}' is a file, not a task\n  hint: tg train text {0}", wanted);
   std::vector<std::string> names;
   for (const TaskKind& kind : kTasks) names.emplace_back(kind.name);
   names.emplace_back("text");
@@ -91,6 +94,7 @@ const TaskKind& find_task(const std::string& wanted) {
 }
 
 int train(const TrainOptions& options) {
+  outlive_reader();
   if (options.task.empty()) usage_error("train: which task?\n  hint: tg train addition");
   const TaskKind& kind = find_task(options.task);
   TaskOptions run = options.run;
@@ -98,16 +102,17 @@ int train(const TrainOptions& options) {
   if (run.batch == 0) run.batch = kind.batch;
   if (run.lr == 0) run.lr = kind.lr;
 
+  // Print the header first: a software driver may take minutes to compile.
+  std::FILE* out = people(options.json);
+  print_to(out, "{}: {}\n", kind.name, kind.description);
+  run.where.progress = count_compiled(out);
   const std::unique_ptr<Task> task = kind.make(run);
   TrainingHandle& training = task->training();
   const bool gpu = training.threads() == 0;
   const double compile_ms = training.compile_ms() + (gpu ? warm_up(*task) : 0);
-  std::FILE* out = people(options.json);
-  fmt::print(out, "{}: {}\n", kind.name, kind.description);
-  fmt::print(out, "{} parameters, batch {}, seed {}, on {}, compiled in {:.0f} ms\n",
-             grouped(parameter_count(training)), run.batch, run.seed,
-             where_text(training.device(), training.threads()), compile_ms);
-  std::fflush(out);
+  print_to(out, "{} parameters, batch {}, seed {}, on {}, compiled in {:.0f} ms\n",
+           grouped(parameter_count(training)), run.batch, run.seed,
+           where_text(training.device(), training.threads()), compile_ms);
 
   const Interrupt interrupt;
   const Trained done = run_steps(*task, run.steps, options.json, interrupt);
@@ -116,10 +121,11 @@ int train(const TrainOptions& options) {
   const bool stopped = done.steps < run.steps;
   const double accuracy = task->accuracy(Task::Extent::all);
   const std::string sha256 = training.fingerprint();
-  fmt::print(out, "{}{} steps in {:.1f} s, loss {:#.3g}, held-out accuracy {:.2f} %\n",
-             stopped ? "stopped: " : "", done.steps, done.seconds, done.loss, 100 * accuracy);
-  for (const std::string& line : task->samples()) fmt::print(out, "  {}\n", line);
-  fmt::print(out, "parameters {}\n", sha256);
+  print_to(out, "{}{} in {:.1f} s, loss {:#.3g}, held-out accuracy {:.2f} % ({})\n",
+           stopped ? "stopped: " : "", counted(done.steps, "step"), done.seconds, done.loss,
+           100 * accuracy, task->right());
+  for (const std::string& line : task->samples()) print_to(out, "  {}\n", line);
+  print_to(out, "parameters {}\n", sha256);
   if (options.json) {
     print_json({{"event", "done"},
                 {"task", kind.name},
@@ -139,7 +145,8 @@ int train(const TrainOptions& options) {
 
 void add_train_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App& command = *tg.add_subcommand("train", "Train a small model on a task of its own");
+  CLI::App& command =
+      *tg.add_subcommand("train", "Train a model on a task of its own or a text file");
   std::string list = "What to learn:";
   std::string example = "Tasks:\n";
   for (const TaskKind& kind : kTasks) {

@@ -1,4 +1,4 @@
-// `tg train`: trains a small model on a task of its own.
+// `tg train`: trains a small model on a built-in task.
 #pragma once
 
 #include <CLI/App.hpp>

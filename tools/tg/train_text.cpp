@@ -1,13 +1,16 @@
 #include "train_text.h"
 
-#include <fstream>
+#include <algorithm>
 #include <limits>
 #include <optional>
 
 #include "run_folder.h"
 #include "support/fail.h"
 #include "support/file.h"
+#include "support/integers.h"
+#include "support/text.h"
 #include "tensorgrad/dataset.h"
+#include "text/words.h"
 #include "text_run.h"
 #include "text_settings.h"
 
@@ -18,7 +21,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kBinaryLook = std::size_t{1}
-                                    << 16;  // bytes that tell a text from other files
+                                    << 16;  // bytes to examine to tell text from binary files
 
 struct TextCommand {
   TextSettings asked;
@@ -26,23 +29,22 @@ struct TextCommand {
   bool resume = false, json = false;
   DeviceOptions where;
 
-  // An option that was given, as a change of settings.
+  // An option on the command line, as a change of settings.
   struct Change {
     const CLI::Option* option;
     std::function<void(TextSettings& to)> apply;
-    bool allowed;  // when a run goes on
+    bool allowed;                         // when a run is resumed
+    std::vector<std::string> kinds = {};  // kinds of models that have it; none: all
   };
   std::vector<Change> changes;
 };
 
-// Text has no zero bytes; whoever means to train on bytes says so.
+// Text has no zero bytes. To train on other files, users choose the tokenizer "bytes".
 void check_is_text(const TextSettings& settings) {
-  training_bytes_of(settings.file, settings.validation);  // there, plain, and not empty
+  training_bytes_of(settings.file, settings.validation);  // it exists, is regular and not empty
   if (settings.tokenizer == "bytes") return;
-  std::ifstream in(settings.file, std::ios::binary);
   std::string start(kBinaryLook, '\0');
-  in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(static_cast<std::size_t>(in.gcount()));
+  start.resize(InputFile(settings.file).read_some(0, start));
   if (const std::size_t zero = start.find('\0'); zero != start.npos)
     user_error("{}: not a text: byte {} is zero\n  hint: --tokenizer bytes takes any file",
                settings.file, zero);
@@ -54,29 +56,34 @@ fs::path free_folder(const TextSettings& settings) {
       fs::path("runs") /
       fmt::format("{}-{}", fs::path(settings.file).stem().string(), settings.model.kind);
   fs::path path = base;
-  for (int i = 2; fs::exists(path); ++i) path = fmt::format("{}-{}", base.string(), i);
+  for (int i = 2; file_type_at(path) != fs::file_type::not_found; ++i)
+    path = fmt::format("{}-{}", base.string(), i);
   return path;
 }
 
-// A folder for a new run, which goes again if the run does not begin. It may be there already, if
-// it is empty or has what a start that was killed leaves.
+// A folder for a new run; removed if the run does not begin. It may exist already if it is empty or
+// holds only what a killed start leaves.
 class NewFolder {
  public:
-  explicit NewFolder(const RunFolder& run) : run_(run), made_(!fs::exists(run.path())) {
+  explicit NewFolder(const RunFolder& run)
+      : run_(run), made_(file_type_at(run.path()) == fs::file_type::not_found) {
     std::error_code error;
     fs::create_directories(run.path(), error);
-    if (error || !fs::is_directory(run.path()))
+    if (error || file_type_at(run.path()) != fs::file_type::directory)
       user_error("{}: cannot make the folder: {}", run.path().string(),
                  error ? error.message() : "Not a directory");
     remove_unfinished(run.path());
-    for (const auto& entry : fs::directory_iterator(run.path()))
-      if (entry.path() != run.tokens() && entry.path() != run.tokenizer() &&
-          entry.path() != run.lock())
+    fs::directory_iterator entry(run.path(), error);
+    for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+      if (entry->path() != run.tokens() && entry->path() != run.tokenizer() &&
+          entry->path() != run.lock())
         usage_error("{}: not an empty folder\n  hint: another --out", run.path().string());
+    if (error) user_error("{}: cannot read: {}", run.path().string(), error.message());
   }
   ~NewFolder() {
-    if (run_.holds_run()) return;
-    std::error_code ignored;
+    std::error_code error, ignored;
+    // Removes nothing if the system cannot tell whether a run began.
+    if (fs::exists(run_.config(), error) || error) return;
     for (const fs::path& path : {run_.tokens(), run_.tokenizer(), run_.lock()})
       fs::remove(path, ignored);
     if (made_) fs::remove(run_.path(), ignored);
@@ -89,9 +96,9 @@ class NewFolder {
   bool made_;
 };
 
-// The settings of the run in the folder, with what may change taken from the command line.
-TextSettings settings_to_go_on(const TextCommand& command, const RunFolder& run) {
-  TextSettings settings = TextSettings::from_json(read_file(run.config()), run.config().string());
+// The settings of a run, with the changes that the command line may make.
+TextSettings settings_to_go_on(const TextCommand& command, const RunFolder& run,
+                               TextSettings settings) {
   for (const TextCommand::Change& change : command.changes) {
     if (change.option->count() == 0) continue;
     TextSettings changed = settings;
@@ -106,27 +113,43 @@ TextSettings settings_to_go_on(const TextCommand& command, const RunFolder& run)
   return settings;
 }
 
+// Refuses options that the model would ignore.
+void check_fits_kind(const TextCommand& command, const std::string& kind) {
+  for (const TextCommand::Change& change : command.changes)
+    if (change.option->count() > 0 && !change.kinds.empty() &&
+        std::find(change.kinds.begin(), change.kinds.end(), kind) == change.kinds.end())
+      usage_error("{}: for --model {}, not for {}", change.option->get_name(),
+                  join(change.kinds, " or "), kind);
+}
+
 int begin(const TextCommand& command, const fs::path& out) {
   TextSettings settings = command.asked;
   for (const TextCommand::Change& change : command.changes)
     if (change.option->count() > 0) change.apply(settings);
+  check_fits_kind(command, settings.model.kind);
+  TextModelConfig::from_json(settings.model.to_json());  // checks the model before the text is read
   check_is_text(settings);
   const RunFolder run(out.empty() ? free_folder(settings) : out);
   const NewFolder folder(run);
   const RunLock lock(run);
-  return TextRun(settings, command.where, run, command.json, {}).train();
+  return TextRun(settings, command.where, run, command.json, {}).train(settings.steps);
 }
 
 int go_on(const TextCommand& command, const RunFolder& run) {
-  const TextSettings settings = settings_to_go_on(command, run);
+  const TextSettings before =
+      TextSettings::from_json(read_file(run.config()), run.config().string());
+  const TextSettings settings = settings_to_go_on(command, run, before);
   const RunLock lock(run);
   remove_unfinished(run.path());
-  const auto last = CheckpointFolder(run.checkpoints(), settings.keep).newest();
+  auto last = CheckpointFolder(run.checkpoints(), settings.keep).newest();
   if (!last) check_is_text(settings);
-  return TextRun(settings, command.where, run, command.json, last).train();
+  TextRun training(settings, command.where, run, command.json, last);
+  last.reset();  // frees its arrays, which are on the device by now
+  return training.train(before.steps);
 }
 
 int train_text(const TextCommand& command) {
+  outlive_reader();
   const fs::path out = command.out;
   if (command.resume && out.empty())
     usage_error("train text: --resume goes on with the run of a folder\n  hint: --out RUN");
@@ -142,12 +165,12 @@ int train_text(const TextCommand& command) {
         "new one",
         out.string());
   if (command.resume)
-    fmt::print(people(command.json), "{}: nothing to go on with yet: a new run begins\n",
-               out.string());
+    print_to(people(command.json), "{}: nothing to go on with yet: a new run begins\n",
+             out.string());
   return begin(command, out);
 }
 
-// Declares the options and remembers how each changes the settings.
+// Declares the options and records how each changes the settings.
 class Options {
  public:
   Options(CLI::App& command, const std::shared_ptr<TextCommand>& to) : command_(command), to_(to) {}
@@ -173,17 +196,87 @@ class Options {
         WhenGoingOn::fixed);
     return option;
   }
-  void remember(CLI::Option& option, std::function<void(TextSettings&)> apply, WhenGoingOn when) {
-    to_->changes.push_back({&option, std::move(apply), when == WhenGoingOn::changes});
+  // Adds an option with one word per value of an enum.
+  template <class Owner, class E>
+  requires std::is_enum_v<E> CLI::Option& add_word(const char* name, E Owner::*field,
+                                                   const char* help) {
+    const auto place = [field](TextSettings& s) -> E& {
+      if constexpr (std::is_same_v<Owner, TextModelConfig>) {
+        return s.model.*field;
+      } else {
+        return s.*field;
+      }
+    };
+    CLI::Option& option = *command_.add_option(name)
+                               ->description(help)
+                               ->check(one_of(text::words<E>()))
+                               ->default_str(text::word_of(place(to_->asked)))
+                               ->type_name("KIND");
+    remember(
+        option,
+        [&option, place](TextSettings& s) {
+          place(s) = text::from_word<E>(option.as<std::string>());
+        },
+        WhenGoingOn::fixed);
+    return option;
   }
+  void remember(CLI::Option& option, std::function<void(TextSettings&)> apply, WhenGoingOn when) {
+    to_->changes.push_back({&option, std::move(apply), when == WhenGoingOn::changes, kinds_});
+  }
+  // Restricts the options declared after this call to models of these kinds; none: all.
+  void for_kinds(std::vector<std::string> kinds) { kinds_ = std::move(kinds); }
 
  private:
   CLI::App& command_;
   std::shared_ptr<TextCommand> to_;
+  std::vector<std::string> kinds_;
 };
 
 void count(CLI::Option& option, std::int64_t least = 1, std::int64_t most = std::int64_t{1} << 24) {
   option.check(in_range(least, most))->type_name("N");
+}
+
+// Options of a kind of model beside its width and its depth.
+void add_model_options(Options& options) {
+  using Config = TextModelConfig;
+  options.add("--embedding-std", &Config::embedding_std, "Initial deviation of the embedding")
+      .check(positive())
+      ->type_name("X");
+  options.for_kinds({"gpt"});
+  options.add_word("--positions", &Config::positions, "Of gpt: learned or rotary");
+  options.for_kinds({"gpt", "hybrid"});
+  count(options.add("--heads", &Config::heads, "Of attention"), 1, 1000);
+  count(options.add("--groups", &Config::groups,
+                    "Groups of heads that share keys and values; 0: each has its own"),
+        0, 1000);
+  options.add("--activation", &Config::activation, "gelu, gelu_tanh, relu, silu or tanh")
+      .check(one_of({"gelu", "gelu_tanh", "relu", "silu", "tanh"}))
+      ->type_name("KIND");
+  options.add_word("--norm", &Config::norm, "Of blocks with attention: layer or rms");
+  options.for_kinds({"mamba", "mamba2", "hybrid"});
+  count(options.add("--state", &Config::state, "Of Mamba; 0: 16, in mamba2 64"), 0, 1 << 20);
+  count(options.add("--expand", &Config::expand, "Inner width of Mamba, in widths"), 1, 1 << 12);
+  count(options.add("--conv", &Config::conv, "Taps of Mamba's convolution"), 1, 1 << 20);
+  options.for_kinds({"mamba", "hybrid"});
+  count(options.add("--dt-rank", &Config::dt_rank, "Of mamba; 0: a sixteenth of the width"), 0,
+        1 << 20);
+  options.add_word("--discretisation", &Config::discretisation,
+                   "Of mamba: euler or zoh (zero-order hold)");
+  options.for_kinds({"mamba2", "hybrid"});
+  count(options.add("--head-size", &Config::head_size,
+                    "Of mamba2; 0: the largest up to 64 that divides the inner width"),
+        0, 1 << 20);
+  count(options.add("--state-groups", &Config::state_groups,
+                    "Of mamba2: groups of heads that share B and C"),
+        1, 1 << 20);
+  count(options.add("--chunk", &Config::chunk, "Of mamba2: positions computed as one matmul"), 1,
+        1 << 20);
+  options.for_kinds({"hybrid"});
+  options
+      .add("--schedule", &Config::schedule,
+           "Of hybrid: a word per layer, mamba, mamba2 or attention, instead of --layers")
+      .type_name("WORDS");
+  options.for_kinds({});
 }
 
 }  // namespace
@@ -201,8 +294,8 @@ void add_train_text_command(CLI::App& train, int& exit_code) {
       ->type_name("KIND");
   count(options.add("--dim", &TextModelConfig::dim, "Width of the model"));
   count(options.add("--layers", &TextModelConfig::layers, "How many"), 1, 1000);
-  count(options.add("--heads", &TextModelConfig::heads, "Of attention"), 1, 1000);
   count(options.add("--context", &TextModelConfig::context, "Tokens that the model sees at once"));
+  add_model_options(options);
   count(options.add("--batch", &TextSettings::batch, "Windows of the text per step"));
   count(options.add("--accumulate", &TextSettings::accumulate,
                     "Batches whose gradients make one step"),
@@ -211,6 +304,14 @@ void add_train_text_command(CLI::App& train, int& exit_code) {
         std::int64_t{1} << 31);
   options.add("--lr", &TextSettings::lr, "Learning rate at its peak")
       .check(positive())
+      ->type_name("X");
+  count(options.add("--warmup", &TextSettings::warmup,
+                    "Steps over which it rises; 0: a twentieth of all, at most 200"),
+        0);
+  options.add_word("--lr-schedule", &TextSettings::lr_schedule,
+                   "How it then falls: cosine, linear or constant (not at all)");
+  options.add("--last-lr", &TextSettings::last_lr_share, "Its share of the peak at the last step")
+      .check(share(0, 1))
       ->type_name("X");
   options.add("--weight-decay", &TextSettings::weight_decay, "Of matrices")
       .check(share(0, 10))
@@ -255,12 +356,17 @@ void add_train_text_command(CLI::App& train, int& exit_code) {
       [to = to.get()](TextSettings& s) { s.device = to->where.device; }, kChanges);
   add_json_flag(command, to->json);
   command.footer(
-      "Examples:\n  tg train text book.txt\n  tg train text book.txt --model mamba --out "
-      "runs/book\n"
-      "  tg train text --resume --out runs/book");
+      "Examples:\n"
+      "  tg train text book.txt                           the run is in runs/book-gpt\n"
+      "  tg train text --resume --out runs/book-gpt       goes on with it\n"
+      "  tg train text book.txt --model mamba --out runs/other");
   command.callback([to, &exit_code] {
-    if (!to->asked.file.empty())
-      to->asked.file = fs::absolute(to->asked.file).lexically_normal().string();
+    if (std::string& file = to->asked.file; !file.empty()) {
+      std::error_code error;
+      const fs::path whole = fs::absolute(file, error);
+      if (error) user_error("{}: cannot read: {}", file, error.message());
+      file = whole.lexically_normal().string();
+    }
     exit_code = train_text(*to);
   });
 }

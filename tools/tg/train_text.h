@@ -1,11 +1,11 @@
-// `tg train text FILE`: a language model learns a text; the run is a folder that can be gone on with.
+// `tg train text FILE`: trains a language model on a text. The run is a folder and can be resumed.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace tensorgrad::tool {
 
-// Below `tg train`.
+// Adds the command below `tg train`.
 void add_train_text_command(CLI::App& train, int& exit_code);
 
 }  // namespace tensorgrad::tool

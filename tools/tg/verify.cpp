@@ -13,13 +13,13 @@ namespace {
 
 const char* name(CaseKind kind) { return kind == CaseKind::op ? "op" : "train"; }
 
-// JSON has no infinity: null stands for an error without measure.
+// JSON has no infinity: null means an error that cannot be measured.
 Json json_number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 struct Tally {
   int passed = 0, failed = 0, skipped = 0;
   double worst = 0;
-  std::string where;  // the case of the worst
+  std::string where;                  // case of the worst error
   std::set<std::string> skipped_for;  // reasons
 
   void add(const ReferenceCase& reference, const Verdict& verdict) {
@@ -44,16 +44,16 @@ void report(const VerifyOptions& options, const ReferenceCase& reference, const 
     print_json(line);
   }
   for (const std::string& note : verdict.notes)
-    fmt::print(stderr, "note  {}: {}\n", reference.name, note);
+    print_to(stderr, "note  {}: {}\n", reference.name, note);
   if (verdict.skipped) {
-    if (options.verbose) fmt::print(stderr, "skip  {}: {}\n", reference.name, verdict.reason);
+    if (options.verbose) print_to(stderr, "skip  {}: {}\n", reference.name, verdict.reason);
   } else if (!verdict.ok || options.verbose) {
-    fmt::print(people(options.json), "{}  {:<28} {:<6} worst {:<10.3g} {}\n",
-               verdict.ok ? "ok  " : "FAIL", reference.name, kind, verdict.worst, verdict.reason);
+    print_to(people(options.json), "{}  {:<28} {:<6} worst {:<10.3g} {}\n",
+             verdict.ok ? "ok  " : "FAIL", reference.name, kind, verdict.worst, verdict.reason);
   }
 }
 
-// The cases that the filter names, and the device that "auto" stands for.
+// The cases that match the filter, and the device that "auto" selects.
 struct Work {
   std::vector<ReferenceCase> cases;
   std::string device;
@@ -87,19 +87,19 @@ int verify(const VerifyOptions& options) {
     report(options, reference, verdict);
   }
   if (tally.skipped > 0 && !options.verbose)
-    fmt::print(stderr, "skipped {}: {}; --verbose names them\n", tally.skipped,
-               fmt::join(tally.skipped_for, ", "));
+    print_to(stderr, "skipped {}: {}; --verbose names them\n", tally.skipped,
+             fmt::join(tally.skipped_for, ", "));
   if (options.json)
     print_json({{"event", "done"},
                 {"passed", tally.passed},
                 {"failed", tally.failed},
                 {"skipped", tally.skipped}});
-  fmt::print(people(options.json), "{} passed, {} failed, {} skipped on {}", tally.passed,
-             tally.failed, tally.skipped, where_text(work.device, work.threads));
+  print_to(people(options.json), "{} passed, {} failed, {} skipped on {}", tally.passed,
+           tally.failed, tally.skipped, where_text(work.device, work.threads));
   if (!tally.where.empty())
-    fmt::print(people(options.json), "; the worst uses {:.3g} of what is allowed: {}", tally.worst,
-               tally.where);
-  fmt::print(people(options.json), "\n");
+    print_to(people(options.json), "; the worst uses {:.3g} of what is allowed: {}", tally.worst,
+             tally.where);
+  print_to(people(options.json), "\n");
   return tally.failed > 0 ? 1 : 0;
 }
 
@@ -113,7 +113,8 @@ void add_verify_command(CLI::App& tg, int& exit_code) {
   command.add_option("--filter", options->filter, "Only cases whose name matches: conv2d_*")
       ->type_name("GLOB");
   add_json_flag(command, options->json);
-  command.add_flag("--verbose", options->verbose, "Also a line for each case that passes or is skipped");
+  command.add_flag("--verbose", options->verbose,
+                   "Also a line for each case that passes or is skipped");
   command.footer("Example:\n  tg verify tests/fixtures --filter 'train_*' --verbose");
   command.callback([options, &exit_code] { exit_code = verify(*options); });
 }

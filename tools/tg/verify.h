@@ -11,12 +11,12 @@ namespace tensorgrad::tool {
 struct VerifyOptions {
   std::string directory;
   DeviceOptions where;
-  std::string filter = "*";  // over the names of cases
+  std::string filter = "*";  // pattern over case names
   bool json = false, verbose = false;
 };
 
-// Returns the exit code: 0 when no case failed, 1 otherwise. Throws CLI::ValidationError, which is
-// exit code 2, when the directory or the device is not to be had.
+// Returns the exit code: 0 if no case failed, 1 otherwise. Throws CLI::ValidationError (exit code
+// 2) if the directory or the device is not available.
 int verify(const VerifyOptions& options);
 
 void add_verify_command(CLI::App& tg, int& exit_code);

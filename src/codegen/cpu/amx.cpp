@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "codegen/cpu/compiled.h"
+#include "support/integers.h"
 
 // Whoever calls functions with this has asked has_amx() before.
 #define AMX __attribute__((target("avx512f,amx-tile,amx-bf16")))
@@ -26,25 +27,29 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-// A tile: 16 lines of 16 pairs of bfloat16. A pair are the values k and k + 16, because joining two vectors that
-// way takes no shuffles.
+// A tile: 16 lines of 16 pairs of bfloat16. A pair are the values k and k + 16, because joining two
+// vectors that way takes no shuffles.
 constexpr std::int64_t kLines = 16, kLanes = 16;
-constexpr std::int64_t kTile = 1024;                        // bytes
-constexpr std::int64_t kLeftStep = 3 * kTile;               // a block of k of a panel: the pieces one after the other,
-constexpr std::int64_t kRightStep = 6 * kTile;              // each one tile, or two side by side
+constexpr std::int64_t kTile = 1024;  // bytes
+constexpr std::int64_t kLeftStep =
+    3 * kTile;  // a block of k of a panel: the pieces one after the other,
+constexpr std::int64_t kRightStep = 6 * kTile;  // each one tile, or two side by side
 static_assert(kAmxRows == kLines && kAmxColumns == 2 * kLanes && kAmxDepth == 2 * kLanes);
-static_assert(amx_room(kAmxRows, kAmxDepth) * 4 == kLeftStep && amx_room(kAmxColumns, kAmxDepth) * 4 == kRightStep);
+static_assert(amx_room(kAmxRows, kAmxDepth) * 4 == kLeftStep &&
+              amx_room(kAmxColumns, kAmxDepth) * 4 == kRightStep);
 
 // x to 8 bits, the nearest.
 AMX_INLINE __m512 leading_bits(__m512 x) {
   const __m512i rounded = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
-  return _mm512_castsi512_ps(_mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xffff0000))));
+  return _mm512_castsi512_ps(
+      _mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xffff0000))));
 }
 
 // The upper halves of both, in pairs.
 AMX_INLINE __m512i pairs(__m512 first, __m512 second) {
   constexpr int kFirstOrBoth = 0xf8;  // a | (b & c)
-  return _mm512_ternarylogic_epi32(_mm512_srli_epi32(_mm512_castps_si512(first), 16), _mm512_castps_si512(second),
+  return _mm512_ternarylogic_epi32(_mm512_srli_epi32(_mm512_castps_si512(first), 16),
+                                   _mm512_castps_si512(second),
                                    _mm512_set1_epi32(static_cast<int>(0xffff0000)), kFirstOrBoth);
 }
 
@@ -59,7 +64,8 @@ AMX_INLINE __m512 split_tile(const Half& first, const Half& second, std::int64_t
   __m512 sum = _mm512_setzero_ps();
 #pragma GCC unroll 4
   for (std::int64_t i = 0; i < kLines; ++i, to += 64) {
-    __m512 x = _mm512_loadu_ps(first.data + i * first.line), y = _mm512_loadu_ps(second.data + i * second.line);
+    __m512 x = _mm512_loadu_ps(first.data + i * first.line),
+           y = _mm512_loadu_ps(second.data + i * second.line);
     sum = _mm512_add_ps(sum, _mm512_add_ps(x, y));
     const __m512 x_high = leading_bits(x), y_high = leading_bits(y);
     x = _mm512_sub_ps(x, x_high), y = _mm512_sub_ps(y, y_high);
@@ -73,7 +79,8 @@ AMX_INLINE __m512 split_tile(const Half& first, const Half& second, std::int64_t
 }
 
 AMX_INLINE void add_in_double(__m512 x, double* sums) {
-  const __m256 low = _mm512_castps512_ps256(x), high = _mm512_castps512_ps256(_mm512_shuffle_f32x4(x, x, 0xee));
+  const __m256 low = _mm512_castps512_ps256(x),
+               high = _mm512_castps512_ps256(_mm512_shuffle_f32x4(x, x, 0xee));
   _mm512_storeu_pd(sums, _mm512_add_pd(_mm512_loadu_pd(sums), _mm512_cvtps_pd(low)));
   _mm512_storeu_pd(sums + 8, _mm512_add_pd(_mm512_loadu_pd(sums + 8), _mm512_cvtps_pd(high)));
 }
@@ -108,10 +115,10 @@ AMX_INLINE void turn(const float* from, std::int64_t row, float* to) {
 
 AMX_INLINE __mmask16 first_lanes(std::int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
 
-// The floats from[i * line + j * lane] of some lines and lanes, zero past them: where they lie, if that will do, else
-// in `room`.
-AMX_INLINE Half bring(const float* from, std::int64_t line, std::int64_t lane, std::int64_t lines, std::int64_t lanes,
-                      float* room) {
+// The floats from[i * line + j * lane] of some lines and lanes, zero past them: where they lie, if
+// that will do, else in `room`.
+AMX_INLINE Half bring(const float* from, std::int64_t line, std::int64_t lane, std::int64_t lines,
+                      std::int64_t lanes, float* room) {
   const bool whole = lines == kLines && lanes == kLanes;
   if (whole && lane == 1) return {from, line};
   if (whole && line == 1) {
@@ -121,12 +128,14 @@ AMX_INLINE Half bring(const float* from, std::int64_t line, std::int64_t lane, s
   std::fill_n(room, kLines * kLanes, 0.0f);
   if (lane == 1) {
     for (std::int64_t i = 0; i < lines; ++i)
-      _mm512_store_ps(room + i * kLanes, _mm512_maskz_loadu_ps(first_lanes(lanes), from + i * line));
+      _mm512_store_ps(room + i * kLanes,
+                      _mm512_maskz_loadu_ps(first_lanes(lanes), from + i * line));
   } else if (line == 1) {
     alignas(64) float turned[kLanes * kLines];
     for (std::int64_t j = 0; j < kLanes; ++j)
-      _mm512_store_ps(turned + j * kLines, j < lanes ? _mm512_maskz_loadu_ps(first_lanes(lines), from + j * lane)
-                                                     : _mm512_setzero_ps());
+      _mm512_store_ps(turned + j * kLines,
+                      j < lanes ? _mm512_maskz_loadu_ps(first_lanes(lines), from + j * lane)
+                                : _mm512_setzero_ps());
     turn(turned, kLines, room);
   } else {
     for (std::int64_t i = 0; i < lines; ++i)
@@ -146,9 +155,12 @@ struct Grid {
 };
 
 // What is left of `n` from `at` on, at most a tile's.
-std::int64_t rest(std::int64_t n, std::int64_t at) { return std::clamp<std::int64_t>(n - at, 0, kLines); }
+std::int64_t rest(std::int64_t n, std::int64_t at) {
+  return std::clamp<std::int64_t>(n - at, 0, kLines);
+}
 
-// The instructions themselves: compilers' own functions for them do not say that they read and write memory.
+// The instructions themselves: compilers' own functions for them do not say that they read and
+// write memory.
 template <int Tile>
 AMX_INLINE void load(const void* from, std::int64_t row) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row), "i"(Tile) : "memory");
@@ -166,8 +178,8 @@ AMX_INLINE void add_product() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sum), "i"(Left), "i"(Right));
 }
 
-// Which tile is for what. Five of eight: where another thread runs on the core, each has only eight for what is
-// under way, too, and with three to spare products take 14 ns instead of 24.
+// Which tile is for what. Five of eight: where another thread runs on the core, each has only eight
+// for what is under way, too, and with three to spare products take 14 ns instead of 24.
 constexpr int kSum0 = 0, kSum1 = 1, kLeft = 2, kRight0 = 3, kRight1 = 4, kTiles = 5;
 
 AMX_INLINE void load_left(const char* piece) { load<kLeft>(piece, 64); }
@@ -186,9 +198,11 @@ bool has_amx() {
   static const bool has = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
     constexpr unsigned kBf16Bit = 1u << 22, kTileBit = 1u << 24;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kBf16Bit) == 0 || (d & kTileBit) == 0) return false;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kBf16Bit) == 0 || (d & kTileBit) == 0)
+      return false;
     if (!__builtin_cpu_supports("avx512f")) return false;
-    constexpr int kAskPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+    constexpr int kAskPermission = 0x1023,
+                  kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
     return syscall(SYS_arch_prctl, kAskPermission, kTileData) == 0;
   }();
   return has;
@@ -206,8 +220,8 @@ AMX AmxSession::AmxSession() {
 
 AMX AmxSession::~AmxSession() { asm volatile("tilerelease" ::: "memory"); }
 
-AMX void amx_split_left(const float* from, std::int64_t row, std::int64_t depth_stride, std::int64_t rows,
-                        std::int64_t depth, float* to) {
+AMX void amx_split_left(const float* from, std::int64_t row, std::int64_t depth_stride,
+                        std::int64_t rows, std::int64_t depth, float* to) {
   alignas(64) float room[2][kLines * kLanes];
   char* const out = reinterpret_cast<char*>(to);
   const Grid grid{ceil_div(rows, kAmxRows), ceil_div(depth, kAmxDepth), depth_stride == 1};
@@ -216,13 +230,14 @@ AMX void amx_split_left(const float* from, std::int64_t row, std::int64_t depth_
     const std::int64_t r = panel * kAmxRows, k = block * kAmxDepth, lines = rest(rows, r);
     const float* const at = from + r * row + k * depth_stride;
     split_tile(bring(at, row, depth_stride, lines, rest(depth, k), room[0]),
-               bring(at + kLanes * depth_stride, row, depth_stride, lines, rest(depth, k + kLanes), room[1]), kTile,
-               out + (panel * grid.blocks + block) * kLeftStep);
+               bring(at + kLanes * depth_stride, row, depth_stride, lines, rest(depth, k + kLanes),
+                     room[1]),
+               kTile, out + (panel * grid.blocks + block) * kLeftStep);
   }
 }
 
-AMX void amx_split_right(const float* from, std::int64_t depth_stride, std::int64_t column, std::int64_t depth,
-                         std::int64_t columns, float* to, double* sums) {
+AMX void amx_split_right(const float* from, std::int64_t depth_stride, std::int64_t column,
+                         std::int64_t depth, std::int64_t columns, float* to, double* sums) {
   alignas(64) float room[2][kLines * kLanes];
   char* const out = reinterpret_cast<char*>(to);
   const Grid grid{ceil_div(columns, kAmxColumns), ceil_div(depth, kAmxDepth), depth_stride == 1};
@@ -230,12 +245,14 @@ AMX void amx_split_right(const float* from, std::int64_t depth_stride, std::int6
   for (std::int64_t i = 0; i < grid.count(); ++i) {
     const auto [panel, block] = grid.at(i);
     for (std::int64_t t = 0; t < 2; ++t) {
-      const std::int64_t k = block * kAmxDepth, first = panel * kAmxColumns + t * kLanes, lanes = rest(columns, first);
+      const std::int64_t k = block * kAmxDepth, first = panel * kAmxColumns + t * kLanes,
+                         lanes = rest(columns, first);
       const float* const at = from + k * depth_stride + first * column;
-      const __m512 sum = split_tile(
-          bring(at, depth_stride, column, rest(depth, k), lanes, room[0]),
-          bring(at + kLines * depth_stride, depth_stride, column, rest(depth, k + kLines), lanes, room[1]), 2 * kTile,
-          out + (panel * grid.blocks + block) * kRightStep + t * kTile);
+      const __m512 sum =
+          split_tile(bring(at, depth_stride, column, rest(depth, k), lanes, room[0]),
+                     bring(at + kLines * depth_stride, depth_stride, column,
+                           rest(depth, k + kLines), lanes, room[1]),
+                     2 * kTile, out + (panel * grid.blocks + block) * kRightStep + t * kTile);
       if (sums) add_in_double(sum, sums + first);
     }
   }
@@ -266,7 +283,8 @@ AMX void amx_product(const float* left, const float* right, std::int64_t depth, 
   store<kSum1>(c + kLanes, stride * kFloat);
 }
 
-AMX bool amx_is_finite(const float* c, std::int64_t stride, std::int64_t rows, std::int64_t columns) {
+AMX bool amx_is_finite(const float* c, std::int64_t stride, std::int64_t rows,
+                       std::int64_t columns) {
   // Zeros, until something that is not finite is multiplied by zero.
   const __m512 zero = _mm512_setzero_ps();
   __m512 even = zero, odd = zero;
@@ -277,7 +295,8 @@ AMX bool amx_is_finite(const float* c, std::int64_t stride, std::int64_t rows, s
       odd = _mm512_fmadd_ps(_mm512_loadu_ps(c + j + kLanes), zero, odd);
     }
     for (; j < columns; j += kLanes)
-      even = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(first_lanes(std::min(kLanes, columns - j)), c + j), zero, even);
+      even = _mm512_fmadd_ps(
+          _mm512_maskz_loadu_ps(first_lanes(std::min(kLanes, columns - j)), c + j), zero, even);
   }
   return _mm512_cmp_ps_mask(even, odd, _CMP_UNORD_Q) == 0;
 }
@@ -294,11 +313,15 @@ bool has_amx() { return false; }
 
 AmxSession::AmxSession() = default;
 AmxSession::~AmxSession() = default;
-void amx_split_left(const float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float*) { std::abort(); }
-void amx_split_right(const float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float*, double*) {
+void amx_split_left(const float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float*) {
   std::abort();
 }
-void amx_product(const float*, const float*, std::int64_t, const float*, std::int64_t, float*, std::int64_t) {
+void amx_split_right(const float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float*,
+                     double*) {
+  std::abort();
+}
+void amx_product(const float*, const float*, std::int64_t, const float*, std::int64_t, float*,
+                 std::int64_t) {
   std::abort();
 }
 bool amx_is_finite(const float*, std::int64_t, std::int64_t, std::int64_t) { std::abort(); }

@@ -1,11 +1,12 @@
-// Kernels of kind `attention` and `attention_gradient`. Queries are taken some at a time (attention_block.h): the
-// scores of a block of queries and a block of keys stay in cache and never reach memory. Here operands are found or
-// copied, and work is cut into tasks.
+// Kernels of kind `attention` and `attention_gradient`. Queries are taken some at a time
+// (attention_block.h): the scores of a block of queries and a block of keys stay in cache and never
+// reach memory. Here operands are found or copied, and work is cut into tasks.
 #include <algorithm>
 
 #include "codegen/cpu/attention_block.h"
 #include "codegen/cpu/compiled.h"
 #include "codegen/cpu/operand_rows.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -16,7 +17,8 @@ using ir::AttentionShape;
 constexpr std::int64_t kManyTasks = 16;      // heads that keep all threads busy without being cut
 constexpr std::int64_t kTaskWork = 1 << 18;  // multiplications that are worth handing to a thread
 constexpr std::int64_t kTaskQueries = 4 * kBlockQueries;
-constexpr std::int64_t kCrowded = 512;  // floats; rows a multiple of this apart share few places in cache
+constexpr std::int64_t kCrowded =
+    512;  // floats; rows a multiple of this apart share few places in cache
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
@@ -25,7 +27,8 @@ std::int64_t together(std::int64_t work) {
   return std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(1, work));
 }
 
-// Pieces of one stretch of scratch memory. Asked for sizes first, it counts; then it hands them out.
+// Pieces of one stretch of scratch memory. Asked for sizes first, it counts; then it hands them
+// out.
 class Carver {
  public:
   float* take(std::int64_t count) {
@@ -34,7 +37,7 @@ class Carver {
     return out;
   }
   void begin() {
-    base_ = scratch_floats(static_cast<std::size_t>(used_));
+    base_ = scratch_floats(usize(used_));
     used_ = 0;
   }
 
@@ -46,15 +49,16 @@ class Carver {
 // An operand [batch, heads, positions, size].
 class Heads {
  public:
-  Heads(const ir::Load& load, std::int64_t size) : rows_(load), size_(size), width_(round_up(size, kRowUnit)) {}
+  Heads(const ir::Load& load, std::int64_t size)
+      : rows_(load), size_(size), width_(round_up(size, kRowUnit)) {}
 
   std::int64_t width() const { return width_; }  // of a copied row: zeros behind the end
 
-  // Positions first .. first + n - 1 of a head: where they lie, or copied to `to`; rows of whole units if `units`. A
-  // copy is worth its time for who reads them `times` often, sooner if rows are so far apart that they compete for
-  // places in cache.
-  FloatRows read(const Memory& memory, bool units, std::int64_t times, std::int64_t b, std::int64_t h,
-                 std::int64_t first, std::int64_t n, float* to) const {
+  // Positions first .. first + n - 1 of a head: where they lie, or copied to `to`; rows of whole
+  // units if `units`. A copy is worth its time for who reads them `times` often, sooner if rows are
+  // so far apart that they compete for places in cache.
+  FloatRows read(const Memory& memory, bool units, std::int64_t times, std::int64_t b,
+                 std::int64_t h, std::int64_t first, std::int64_t n, float* to) const {
     const bool often = times > (rows_.stride() % kCrowded == 0 ? 1 : 8);
     if (rows_.in_place() && !often && (!units || size_ == width_))
       return {rows_.read(memory, 0, size_, to, b, h, first), rows_.stride()};
@@ -131,9 +135,11 @@ class Attention : public Compiled {
 
  private:
   // Queries begin .. end - 1 of one head.
-  void head(const Memory& memory, std::int64_t head, std::int64_t begin, std::int64_t end, std::int64_t start) const {
+  void head(const Memory& memory, std::int64_t head, std::int64_t begin, std::int64_t end,
+            std::int64_t start) const {
     const AttentionShape& s = c_.s;
-    const std::int64_t b = head / s.H, h = head % s.H, g = h / (s.H / s.G), reach = c_.visible(start, end - 1);
+    const std::int64_t b = head / s.H, h = head % s.H, g = h / (s.H / s.G),
+                       reach = c_.visible(start, end - 1);
     const std::int64_t times = ceil_div(end - begin, kBlockQueries);
     float *keys = nullptr, *values = nullptr, *queries = nullptr, *work = nullptr;
     Carver carver;
@@ -152,37 +158,46 @@ class Attention : public Compiled {
       AttentionBlock block = c_.block(start, t, n, 0, s.S);
       block.q = c_.q.read(memory, false, 1, b, h, t, n, queries);
       block.k = k, block.v = v, block.work = work;
-      attention_forward(block, out + ((b * s.T + t) * s.H + h) * s.V, s.H * s.V, out + s.lse() + head * s.T + t);
+      attention_forward(block, out + ((b * s.T + t) * s.H + h) * s.V, s.H * s.V,
+                        out + s.lse() + head * s.T + t);
     }
   }
 
   Common c_;
 };
 
-// All heads that share keys are one unit of work: their gradients of k and v are added in order. Where there are few
-// of those, each takes a part of the keys; what a part gives to dq is kept, and added in order behind them.
+// All heads that share keys are one unit of work: their gradients of k and v are added in order.
+// Where there are few of those, each takes a part of the keys; what a part gives to dq is kept, and
+// added in order behind them.
 class AttentionGradient : public Compiled {
  public:
   explicit AttentionGradient(const ir::Kernel& kernel)
-      : c_(kernel), out_(kernel.loads[3], c_.s.V), g_(kernel.loads[5], c_.s.V), lse_(kernel.loads[4]) {
+      : c_(kernel),
+        out_(kernel.loads[3], c_.s.V),
+        g_(kernel.loads[5], c_.s.V),
+        lse_(kernel.loads[4]) {
     const AttentionShape& s = c_.s;
     const std::int64_t groups = std::max<std::int64_t>(1, s.B * s.G);
     const std::int64_t parts = std::min(ceil_div(s.S, kTaskQueries), ceil_div(kManyTasks, groups));
-    keys_ =
-        std::max(kBlockKeys,
-                 groups >= kManyTasks ? s.S : round_up(ceil_div(s.S, std::max<std::int64_t>(1, parts)), kBlockKeys));
+    keys_ = std::max(kBlockKeys,
+                     groups >= kManyTasks
+                         ? s.S
+                         : round_up(ceil_div(s.S, std::max<std::int64_t>(1, parts)), kBlockKeys));
     parts_ = std::max<std::int64_t>(1, ceil_div(s.S, keys_));
   }
 
   void run(const Memory& memory, Executor& executor) const override {
     const AttentionShape& s = c_.s;
-    const std::int64_t units = s.B * s.G * parts_, start = s.B * s.H * s.T > 0 ? c_.first_position(memory) : 0;
+    const std::int64_t units = s.B * s.G * parts_,
+                       start = s.B * s.H * s.T > 0 ? c_.first_position(memory) : 0;
     if (units == 0) return;
-    const std::int64_t part = s.B * s.H * s.T * c_.q.width(), some = together(s.H / s.G * s.T * keys_ * (s.D + s.V));
-    float* const sums = parts_ == 1 ? nullptr : scratch_floats(static_cast<std::size_t>(parts_ * part), kParts);
+    const std::int64_t part = s.B * s.H * s.T * c_.q.width(),
+                       some = together(s.H / s.G * s.T * keys_ * (s.D + s.V));
+    float* const sums = parts_ == 1 ? nullptr : scratch_floats(usize(parts_ * part), kParts);
     executor.run(ceil_div(units, some), [&](std::int64_t task) {
       for (std::int64_t u = task * some; u < std::min(units, (task + 1) * some); ++u)
-        group(memory, u / parts_, u % parts_ * keys_, start, sums ? sums + u % parts_ * part : nullptr);
+        group(memory, u / parts_, u % parts_ * keys_, start,
+              sums ? sums + u % parts_ * part : nullptr);
     });
     if (sums) add_parts(memory, executor, sums, part);
   }
@@ -190,16 +205,19 @@ class AttentionGradient : public Compiled {
  private:
   static constexpr int kParts = 1;  // scratch of the thread that runs the kernel
 
-  // Keys first .. first + keys_ - 1 of one group. dq goes to memory, or to `sums` [B, H, T, D] if there are other
-  // parts.
-  void group(const Memory& memory, std::int64_t group, std::int64_t first, std::int64_t start, float* sums) const {
+  // Keys first .. first + keys_ - 1 of one group. dq goes to memory, or to `sums` [B, H, T, D] if
+  // there are other parts.
+  void group(const Memory& memory, std::int64_t group, std::int64_t first, std::int64_t start,
+             float* sums) const {
     const AttentionShape& s = c_.s;
-    const std::int64_t b = group / s.G, g = group % s.G, heads = s.H / s.G, D = c_.k.width(), V = c_.v.width();
+    const std::int64_t b = group / s.G, g = group % s.G, heads = s.H / s.G, D = c_.k.width(),
+                       V = c_.v.width();
     const std::int64_t last = std::min(s.S, first + keys_);
-    const std::int64_t reach = s.T > 0 ? std::clamp(c_.visible(start, s.T - 1), first, last) - first : 0;
+    const std::int64_t reach =
+        s.T > 0 ? std::clamp(c_.visible(start, s.T - 1), first, last) - first : 0;
     const std::int64_t times = heads * ceil_div(s.T, kBlockQueries);
-    float *keys = nullptr, *values = nullptr, *dk = nullptr, *dv = nullptr, *q = nullptr, *gy = nullptr,
-          *out = nullptr, *dq = nullptr;
+    float *keys = nullptr, *values = nullptr, *dk = nullptr, *dv = nullptr, *q = nullptr,
+          *gy = nullptr, *out = nullptr, *dq = nullptr;
     float *lse = nullptr, *work = nullptr;
     Carver carver;
     for (int pass = 0; pass < 2; ++pass) {
@@ -251,7 +269,8 @@ class AttentionGradient : public Compiled {
     const AttentionShape& s = c_.s;
     const std::int64_t D = c_.q.width(), blocks = ceil_div(s.T, kTaskQueries);
     executor.run(s.B * s.H * blocks, [&](std::int64_t task) {
-      const std::int64_t head = task / blocks, t = task % blocks * kTaskQueries, n = std::min(kTaskQueries, s.T - t);
+      const std::int64_t head = task / blocks, t = task % blocks * kTaskQueries,
+                         n = std::min(kTaskQueries, s.T - t);
       float* const sum = sums + (head * s.T + t) * D;
       for (std::int64_t p = 1; p < parts_; ++p)
         for (std::int64_t i = 0; i < n * D; ++i) sum[i] += sum[p * part + i];
@@ -259,22 +278,25 @@ class AttentionGradient : public Compiled {
     });
   }
 
-  // Where to add up rows of a packed part: where they belong, unless that needs rows of whole units or makes them
-  // compete for places in cache.
-  FloatSums sums_of(const Memory& memory, const ir::PackedPart& part, std::int64_t row, std::int64_t column,
-                    std::int64_t size, float* scratch) const {
+  // Where to add up rows of a packed part: where they belong, unless that needs rows of whole units
+  // or makes them compete for places in cache.
+  FloatSums sums_of(const Memory& memory, const ir::PackedPart& part, std::int64_t row,
+                    std::int64_t column, std::int64_t size, float* scratch) const {
     if (size % kRowUnit == 0 && part.row % kCrowded != 0)
       return {memory.at(c_.place) + part.offset + row * part.row + column, part.row};
     return {scratch, round_up(size, kRowUnit)};
   }
 
   // Rows of a packed part; zeros where `from` is null.
-  void store(const Memory& memory, const ir::PackedPart& part, std::int64_t row, std::int64_t column, std::int64_t n,
-             const float* from, std::int64_t stride, std::int64_t size) const {
+  void store(const Memory& memory, const ir::PackedPart& part, std::int64_t row,
+             std::int64_t column, std::int64_t n, const float* from, std::int64_t stride,
+             std::int64_t size) const {
     float* to = memory.at(c_.place) + part.offset + row * part.row + column;
     for (std::int64_t i = 0; i < n; ++i, to += part.row) {
-      if (from) std::copy_n(from + i * stride, size, to);
-      else std::fill_n(to, size, 0.0f);
+      if (from)
+        std::copy_n(from + i * stride, size, to);
+      else
+        std::fill_n(to, size, 0.0f);
     }
   }
 
@@ -286,7 +308,9 @@ class AttentionGradient : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_attention(const ir::Kernel& kernel) { return std::make_unique<Attention>(kernel); }
+std::unique_ptr<Compiled> compile_attention(const ir::Kernel& kernel) {
+  return std::make_unique<Attention>(kernel);
+}
 std::unique_ptr<Compiled> compile_attention_gradient(const ir::Kernel& kernel) {
   return std::make_unique<AttentionGradient>(kernel);
 }

@@ -13,13 +13,14 @@
 #include "codegen/cpu/small_product-inl.h"
 #include "codegen/cpu/transpose-inl.h"
 #include "codegen/cpu/vector_math-inl.h"
+#include "support/integers.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-constexpr std::int64_t RowFloats(std::int64_t size) { return (size + kRowUnit - 1) / kRowUnit * kRowUnit; }
+constexpr std::int64_t RowFloats(std::int64_t size) { return round_up(size, kRowUnit); }
 
 // Rows [n, size] as [size, lanes]; zeros in lanes without a row.
 void Turn(const FloatRows& rows, std::int64_t n, std::int64_t size, std::int64_t lanes, float* to) {
@@ -27,8 +28,8 @@ void Turn(const FloatRows& rows, std::int64_t n, std::int64_t size, std::int64_t
   Transpose(rows.data, rows.stride, n, size, to, lanes);
 }
 
-// One block with kLanes lanes of queries. Scores are rounded before anything is taken from them, forward and
-// backward: so a large one and a log-sum-exp made of it cancel without a rest.
+// One block with kLanes lanes of queries. Scores are rounded before anything is taken from them,
+// forward and backward: so a large one and a log-sum-exp made of it cancel without a rest.
 template <std::int64_t kLanes>
 class Block {
  public:
@@ -58,8 +59,8 @@ class Block {
       const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
       seen_products(a_.k, a_.D, q_, key, count, scores_);
       for (std::int64_t v = 0; v < kLanes; v += kStep()) weigh(key, count, v);
-      Product({scores_, 1, kLanes}, a_.n, {a_.v.data + key * a_.v.stride, a_.v.stride}, width_v_, {o_, width_v_},
-              key == 0, [&](std::int64_t r, std::int64_t rows) {
+      Product({scores_, 1, kLanes}, a_.n, {a_.v.data + key * a_.v.stride, a_.v.stride}, width_v_,
+              {o_, width_v_}, key == 0, [&](std::int64_t r, std::int64_t rows) {
                 return Depth{0, seen(r + rows - 1, key, count)};
               });
     }
@@ -72,14 +73,17 @@ class Block {
     for (std::int64_t i = 0; i < kLanes; ++i)
       sum_[i] = i < a_.n ? dot(b.out.data + i * b.out.stride, b.gy.data + i * b.gy.stride) : 0;
     if (a_.keys == 0)
-      for (std::int64_t i = 0; i < a_.n; ++i) std::fill_n(b.dq.data + i * b.dq.stride, width_d_, 0.0f);
+      for (std::int64_t i = 0; i < a_.n; ++i)
+        std::fill_n(b.dq.data + i * b.dq.stride, width_d_, 0.0f);
     for (std::int64_t key = 0; key < a_.keys; key += kBlockKeys) {
       const std::int64_t count = std::min(kBlockKeys, a_.keys - key);
       seen_products(a_.k, a_.D, q_, key, count, scores_);
       seen_products(a_.v, a_.V, gy_, key, count, dscores_);
       for (std::int64_t v = 0; v < kLanes; v += kStep()) differentiate(key, count, v);
-      const auto queries = [&](std::int64_t r, std::int64_t) {  // the first one that sees the first of these keys
-        return Depth{a_.causal ? std::clamp<std::int64_t>(key + r + 1 - a_.visible, 0, a_.n) : 0, a_.n};
+      const auto queries = [&](std::int64_t r,
+                               std::int64_t) {  // the first one that sees the first of these keys
+        return Depth{a_.causal ? std::clamp<std::int64_t>(key + r + 1 - a_.visible, 0, a_.n) : 0,
+                     a_.n};
       };
       Product({scores_, kLanes, 1}, count, {b.gy.data, b.gy.stride}, width_v_,
               {b.dv.data + key * b.dv.stride, b.dv.stride}, false, queries);
@@ -99,7 +103,8 @@ class Block {
 
   // How many of `count` keys from `key` on query i sees, or one before it.
   std::int64_t seen(std::int64_t i, std::int64_t key, std::int64_t count) const {
-    return a_.causal ? std::clamp<std::int64_t>(a_.visible + std::min(i, a_.n - 1) - key, 0, count) : count;
+    return a_.causal ? std::clamp<std::int64_t>(a_.visible + std::min(i, a_.n - 1) - key, 0, count)
+                     : count;
   }
   // Rows before this one are seen by all queries.
   std::int64_t full(std::int64_t key, std::int64_t count) const { return seen(0, key, count); }
@@ -108,41 +113,45 @@ class Block {
     return hn::Gt(hn::Iota(d_, static_cast<float>(a_.visible + v - key)), hn::Zero(d_));
   }
 
-  // Rows that the queries of a vector from v on have to do with; those behind are seen by none of them, nor by others
-  // of their tile in a product. Rounded up to tiles of rows.
-  std::int64_t rows_of(std::int64_t v, std::int64_t lanes, std::int64_t key, std::int64_t count) const {
+  // Rows that the queries of a vector from v on have to do with; those behind are seen by none of
+  // them, nor by others of their tile in a product. Rounded up to tiles of rows.
+  std::int64_t rows_of(std::int64_t v, std::int64_t lanes, std::int64_t key,
+                       std::int64_t count) const {
     const std::int64_t last = (v + lanes - 1) | (kTileRows - 1);
-    return std::min(count, (seen(last, key, count) + kTileRows - 1) / kTileRows * kTileRows);
+    return std::min(count, round_up(seen(last, key, count), kTileRows));
   }
 
-  // Products of keys (or values) and queries (or gradients) [keys, queries], where the first or the second half of
-  // the queries sees a key.
-  void seen_products(const FloatRows& rows, std::int64_t size, const float* turned, std::int64_t key,
-                     std::int64_t count, float* to) {
+  // Products of keys (or values) and queries (or gradients) [keys, queries], where the first or the
+  // second half of the queries sees a key.
+  void seen_products(const FloatRows& rows, std::int64_t size, const float* turned,
+                     std::int64_t key, std::int64_t count, float* to) {
     constexpr std::int64_t kHalf = kLanes / 2;
     const std::int64_t both = kLanes < kBlockQueries ? count : rows_of(0, kHalf, key, count);
     const auto depth = [size](std::int64_t, std::int64_t) { return Depth{0, size}; };
-    Product({rows.data + key * rows.stride, rows.stride, 1}, both, {turned, kLanes}, kLanes, {to, kLanes}, true,
-            depth);
+    Product({rows.data + key * rows.stride, rows.stride, 1}, both, {turned, kLanes}, kLanes,
+            {to, kLanes}, true, depth);
     if (both == count) return;
-    Product({rows.data + (key + both) * rows.stride, rows.stride, 1}, count - both, {turned + kHalf, kLanes}, kHalf,
-            {to + both * kLanes + kHalf, kLanes}, true, depth);
+    Product({rows.data + (key + both) * rows.stride, rows.stride, 1}, count - both,
+            {turned + kHalf, kLanes}, kHalf, {to + both * kLanes + kHalf, kLanes}, true, depth);
   }
 
-  // From scores to weights, for the queries of one vector; what was summed up before is made smaller where a score is
-  // larger than all of that.
+  // From scores to weights, for the queries of one vector; what was summed up before is made
+  // smaller where a score is larger than all of that.
   void weigh(std::int64_t key, std::int64_t all, std::int64_t v) {
-    const std::int64_t count = rows_of(v, kStep(), key, all), clear = std::min(count, full(key, all));
+    const std::int64_t count = rows_of(v, kStep(), key, all),
+                       clear = std::min(count, full(key, all));
     const V scale = hn::Set(d_, scale_);
     const V before = hn::LoadU(d_, top_ + v);
     V top = before;
     float* const column = scores_ + v;
-    for (std::int64_t s = 0; s < clear; ++s) top = hn::Max(top, hn::Mul(hn::LoadU(d_, column + s * kLanes), scale));
+    for (std::int64_t s = 0; s < clear; ++s)
+      top = hn::Max(top, hn::Mul(hn::LoadU(d_, column + s * kLanes), scale));
     for (std::int64_t s = clear; s < count; ++s) {
       const V x = hn::Mul(hn::LoadU(d_, column + s * kLanes), scale);
       top = hn::Max(top, hn::IfThenElse(sees(v, key + s), x, hn::Set(d_, kMinusInfinity)));
     }
-    const V shift = hn::IfThenZeroElse(hn::Eq(top, hn::Set(d_, kMinusInfinity)), top);  // nothing to weigh so far
+    const V shift = hn::IfThenZeroElse(hn::Eq(top, hn::Set(d_, kMinusInfinity)),
+                                       top);  // nothing to weigh so far
     const V factor = Exp(hn::Sub(before, shift));
     V sum = hn::Mul(hn::LoadU(d_, sum_ + v), factor);
     for (std::int64_t s = 0; s < clear; ++s) {
@@ -162,12 +171,14 @@ class Block {
     HWY_ALIGN float factors[hn::MaxLanes(Tag())];
     hn::Store(factor, d_, factors);
     for (std::int64_t i = 0; i < kStep() && v + i < a_.n; ++i)
-      if (factors[i] != 1) scale_row(o_ + (v + i) * width_v_, factors[i], o_ + (v + i) * width_v_, width_v_);
+      if (factors[i] != 1)
+        scale_row(o_ + (v + i) * width_v_, factors[i], o_ + (v + i) * width_v_, width_v_);
   }
 
   // From scores and v gy^T to weights and the gradient of q k^T; 0 where a key is not seen.
   void differentiate(std::int64_t key, std::int64_t all, std::int64_t v) {
-    const std::int64_t count = rows_of(v, kStep(), key, all), clear = std::min(count, full(key, all));
+    const std::int64_t count = rows_of(v, kStep(), key, all),
+                       clear = std::min(count, full(key, all));
     for (std::int64_t s = 0; s < clear; ++s) {
       V weight, slope;
       slopes(s * kLanes + v, v, weight, slope);
@@ -183,10 +194,12 @@ class Block {
     }
   }
   HWY_INLINE void slopes(std::int64_t at, std::int64_t v, V& weight, V& slope) const {
-    const V lse = hn::LoadU(d_, top_ + v), mean = hn::LoadU(d_, sum_ + v), most = hn::Set(d_, 88.0f);
+    const V lse = hn::LoadU(d_, top_ + v), mean = hn::LoadU(d_, sum_ + v),
+            most = hn::Set(d_, 88.0f);
     const V x = hn::Sub(hn::Mul(hn::LoadU(d_, scores_ + at), hn::Set(d_, scale_)), lse);
     weight = Exp(hn::IfThenElse(hn::Gt(x, most), most, x));
-    slope = hn::Mul(hn::Mul(weight, hn::Set(d_, scale_)), hn::Sub(hn::LoadU(d_, dscores_ + at), mean));
+    slope =
+        hn::Mul(hn::Mul(weight, hn::Set(d_, scale_)), hn::Sub(hn::LoadU(d_, dscores_ + at), mean));
   }
 
   void finish(float* out, std::int64_t out_stride, float* lse) {
@@ -194,15 +207,18 @@ class Block {
     for (std::int64_t v = 0; v < kLanes; v += kStep()) {
       const V sum = hn::LoadU(d_, sum_ + v), top = hn::LoadU(d_, top_ + v), one = hn::Set(d_, 1.0f);
       // A sum is 0, no number, or at least 1. The difference is 0 or no number.
-      const V log = hn::Add(math::Log(d_, hn::IfThenElse(hn::Gt(sum, one), sum, one)), hn::Sub(sum, sum));
+      const V log =
+          hn::Add(math::Log(d_, hn::IfThenElse(hn::Gt(sum, one), sum, one)), hn::Sub(sum, sum));
       hn::StoreU(hn::Add(top, log), d_, logs + v);
       hn::StoreU(hn::Div(one, sum), d_, sum_ + v);
     }
     for (std::int64_t i = 0; i < a_.n; ++i) {
       const bool any = !a_.causal ? a_.keys > 0 : a_.visible + i > 0 && a_.keys > 0;
       lse[i] = any ? logs[i] : 0;
-      if (any) scale_row(o_ + i * width_v_, sum_[i], out + i * out_stride, a_.V);
-      else std::fill_n(out + i * out_stride, a_.V, 0.0f);
+      if (any)
+        scale_row(o_ + i * width_v_, sum_[i], out + i * out_stride, a_.V);
+      else
+        std::fill_n(out + i * out_stride, a_.V, 0.0f);
     }
   }
 
@@ -211,7 +227,8 @@ class Block {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     const auto by = hn::Set(d, factor);
     std::int64_t i = 0;
-    for (; i + lanes <= size; i += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, from + i), by), d, to + i);
+    for (; i + lanes <= size; i += lanes)
+      hn::StoreU(hn::Mul(hn::LoadU(d, from + i), by), d, to + i);
     for (; i < size; ++i) to[i] = from[i] * factor;
   }
 
@@ -220,7 +237,8 @@ class Block {
     const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
     auto sum = hn::Zero(d);
     std::int64_t i = 0;
-    for (; i + lanes <= a_.V; i += lanes) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
+    for (; i + lanes <= a_.V; i += lanes)
+      sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
     float out = hn::GetLane(hn::SumOfLanes(d, sum));
     for (; i < a_.V; ++i) out += a[i] * b[i];
     return out;
@@ -234,19 +252,26 @@ class Block {
   float* q_;                  // [D, kLanes]
   float* gy_;                 // [V, kLanes]
   float* o_;                  // [kLanes, width_v_]
-  float *top_, *sum_;         // [kLanes]: the largest score and the sum of weights; backward: log-sum-exp and mean
+  float *top_,
+      *sum_;  // [kLanes]: the largest score and the sum of weights; backward: log-sum-exp and mean
 };
 
 void ForwardBlock(const AttentionBlock& a, float* out, std::int64_t out_stride, float* lse) {
-  if (a.n <= 8) Block<8>(a).forward(out, out_stride, lse);
-  else if (a.n <= 16) Block<16>(a).forward(out, out_stride, lse);
-  else Block<kBlockQueries>(a).forward(out, out_stride, lse);
+  if (a.n <= 8)
+    Block<8>(a).forward(out, out_stride, lse);
+  else if (a.n <= 16)
+    Block<16>(a).forward(out, out_stride, lse);
+  else
+    Block<kBlockQueries>(a).forward(out, out_stride, lse);
 }
 
 void BackwardBlock(const AttentionBlock& a, const AttentionBack& b) {
-  if (a.n <= 8) Block<8>(a).backward(b);
-  else if (a.n <= 16) Block<16>(a).backward(b);
-  else Block<kBlockQueries>(a).backward(b);
+  if (a.n <= 8)
+    Block<8>(a).backward(b);
+  else if (a.n <= 16)
+    Block<16>(a).backward(b);
+  else
+    Block<kBlockQueries>(a).backward(b);
 }
 
 }  // namespace tensorgrad::cpu::HWY_NAMESPACE
@@ -262,7 +287,8 @@ std::int64_t attention_work(std::int64_t D, std::int64_t V) {
   return kBlockQueries * (2 * kBlockKeys + D + V + (V + kRowUnit) + 2);
 }
 
-void attention_forward(const AttentionBlock& block, float* out, std::int64_t out_stride, float* lse) {
+void attention_forward(const AttentionBlock& block, float* out, std::int64_t out_stride,
+                       float* lse) {
   HWY_DYNAMIC_DISPATCH(ForwardBlock)(block, out, out_stride, lse);
 }
 void attention_backward(const AttentionBlock& block, const AttentionBack& back) {

@@ -1,5 +1,6 @@
-// The innermost loops of attention, compiled for every SIMD target and chosen at run time. Lanes are queries: scores
-// are kept turned around, [keys, queries], so that maxima and sums run down columns and nothing crosses lanes.
+// The innermost loops of attention, compiled for every SIMD target and chosen at run time. Lanes
+// are queries: scores are kept turned around, [keys, queries], so that maxima and sums run down
+// columns and nothing crosses lanes.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ struct AttentionBlock {
 std::int64_t attention_work(std::int64_t D, std::int64_t V);
 
 // out [n, V] and, side by side, log-sum-exp [n].
-void attention_forward(const AttentionBlock& block, float* out, std::int64_t out_stride, float* lse);
+void attention_forward(const AttentionBlock& block, float* out, std::int64_t out_stride,
+                       float* lse);
 
 struct AttentionBack {
   FloatRows gy;      // up to a multiple of kRowUnit floats; so are q and k of the block

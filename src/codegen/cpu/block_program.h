@@ -9,6 +9,7 @@
 #include "codegen/cpu/reader.h"
 #include "codegen/cpu/vector_loops.h"
 #include "ir/kernel.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -20,7 +21,8 @@ struct IndexError {
   ir::NodeId node = -1;
 };
 
-// A stretch of the space: whole lines, or, in programs made for lines of length 1, any run of elements.
+// A stretch of the space: whole lines, or, in programs made for lines of length 1, any run of
+// elements.
 struct Block {
   std::int64_t begin = 0;  // first element
   int n = 0;
@@ -38,27 +40,29 @@ class BlockProgram {
  public:
   // `kept` are the registers whose values are wanted after a run; `length` is that of a line, and
   // `capacity` the most elements of a block.
-  BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::span<const ir::Reg> kept,
-               std::int64_t length = 1, int capacity = kBlock);
+  BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program,
+               std::span<const ir::Reg> kept, std::int64_t length = 1, int capacity = kBlock);
 
   // Floats of scratch memory that a run needs.
-  std::size_t scratch() const { return static_cast<std::size_t>(slots_) * static_cast<std::size_t>(capacity_); }
+  std::size_t scratch() const { return usize(slots_) * usize(capacity_); }
   int capacity() const { return capacity_; }
   // What an element costs, in simple instructions.
   int cost() const { return cost_; }
 
-  // Values of `stores` (one element each of `elements`) are computed where they go, if nothing is read later that
-  // lies there. Says for each whether run() does so; the others are for the caller to copy.
+  // Values of `stores` (one element each of `elements`) are computed where they go, if nothing is
+  // read later that lies there. Says for each whether run() does so; the others are for the caller
+  // to copy.
   std::vector<bool> store_at(std::span<const ir::Store> stores, std::int64_t elements);
 
-  // Reads the rows that all lines share into scratch memory: once per task, before run(), if length > 1.
+  // Reads the rows that all lines share into scratch memory: once per task, before run(), if length
+  // > 1.
   void prepare(const Memory& memory, float* scratch) const;
 
   // Runs all instructions, only those per element, or only those per line (with the reductions
   // given). Returns the value of each kept register. May throw IndexError.
   enum class Part : std::uint8_t { all, elements, lines };
-  const float* const* run(const Memory& memory, const Block& block, float* scratch, Part part = Part::all,
-                          const Given& given = {}) const;
+  const float* const* run(const Memory& memory, const Block& block, float* scratch,
+                          Part part = Part::all, const Given& given = {}) const;
 
   // The only load of a program that does nothing else, or null.
   const ir::Load* plain_load() const {
@@ -66,7 +70,8 @@ class BlockProgram {
   }
 
  private:
-  // How a step gets an operand: an element each, one number for all, one per line, or one row for all lines.
+  // How a step gets an operand: an element each, one number for all, one per line, or one row for
+  // all lines.
   enum class Mode : std::uint8_t { each, one, line, row };
   struct Operand {
     ir::Reg reg = -1;
@@ -93,12 +98,13 @@ class BlockProgram {
   void hand_out_slots(std::span<const ir::Reg> kept);
   bool computes(const Step& step) const;
 
-  void gather(const Memory& memory, const ir::Instr& in, std::int64_t begin, int n, const float* ids,
-              float* out) const;
+  void gather(const Memory& memory, const ir::Instr& in, std::int64_t begin, int n,
+              const float* ids, float* out) const;
   void reduce(const Step& step, const float* a, int lines, float* out) const;
-  void stretch(const Step& step, const float* const* values, const Block& block, int n, float* out) const;
-  const ir::Instr& instr(ir::Reg r) const { return code_[static_cast<std::size_t>(r)]; }
-  const Reader& reader(ir::Reg r) const { return readers_[static_cast<std::size_t>(instr(r).slot)]; }
+  void stretch(const Step& step, const float* const* values, const Block& block, int n,
+               float* out) const;
+  const ir::Instr& instr(ir::Reg r) const { return code_[usize(r)]; }
+  const Reader& reader(ir::Reg r) const { return readers_[usize(instr(r).slot)]; }
 
   std::vector<ir::Instr> code_;
   std::vector<Reader> readers_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/cpu/block_program.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -11,9 +12,9 @@ using ir::ScalarOp;
 
 namespace {
 
-const std::int32_t* ints(const float* block) { return reinterpret_cast<const std::int32_t*>(block); }
-
-std::size_t index(Reg r) { return static_cast<std::size_t>(r); }
+const std::int32_t* ints(const float* block) {
+  return reinterpret_cast<const std::int32_t*>(block);
+}
 
 void check(std::int32_t id, const Instr& in) {
   if (id < 0 || id >= in.extent) throw IndexError{id, in.extent, in.node};
@@ -23,53 +24,59 @@ void check(std::int32_t id, const Instr& in) {
 
 void BlockProgram::prepare(const Memory& memory, float* scratch) const {
   for (const Reg r : rows_) {
-    float* const to = scratch + slot_[index(r)] * capacity_;
+    float* const to = scratch + slot_[usize(r)] * capacity_;
     const float* from = reader(r).read(memory, 0, static_cast<int>(length_), to);
     if (from != to) std::copy_n(from, length_, to);
   }
 }
 
-const float* const* BlockProgram::run(const Memory& memory, const Block& block, float* scratch, Part part,
-                                      const Given& given) const {
+const float* const* BlockProgram::run(const Memory& memory, const Block& block, float* scratch,
+                                      Part part, const Given& given) const {
   thread_local std::vector<const float*> values;
   values.resize(std::max(values.size(), code_.size()));
-  for (const Reg r : fixed_) values[index(r)] = constants_[index(r)].data();
-  for (const Reg r : rows_) values[index(r)] = scratch + slot_[index(r)] * capacity_;
+  for (const Reg r : fixed_) values[usize(r)] = constants_[usize(r)].data();
+  for (const Reg r : rows_) values[usize(r)] = scratch + slot_[usize(r)] * capacity_;
   for (const Step& step : steps_) {
     if (part == Part::elements && step.line) continue;
     if (part == Part::lines && !step.line) continue;
-    float* out = scratch + slot_[index(step.reg)] * capacity_;
+    float* out = scratch + slot_[usize(step.reg)] * capacity_;
     if (step.store >= 0 && part == Part::all)
-      out = memory.at(places_[static_cast<std::size_t>(step.store)]) + block.begin;
-    const float*& value = values[index(step.reg)];
+      out = memory.at(places_[usize(step.store)]) + block.begin;
+    const float*& value = values[usize(step.reg)];
     value = out;
     const std::int64_t begin = step.line ? block.first_line : block.begin;
     const int all = step.line ? block.lines : block.n;
     const int n = step.one ? std::min(all, 1) : all;
     switch (step.op) {
-      case ScalarOp::load: value = reader(step.reg).read(memory, begin, n, out); break;
-      case ScalarOp::accumulator: value = given.accumulator; break;
+      case ScalarOp::load:
+        value = reader(step.reg).read(memory, begin, n, out);
+        break;
+      case ScalarOp::accumulator:
+        value = given.accumulator;
+        break;
       case ScalarOp::reduce:
         if (part == Part::lines)
           value = given.reductions[step.reg];
         else
-          reduce(step, values[index(step.a.reg)], block.lines, out);
+          reduce(step, values[usize(step.a.reg)], block.lines, out);
         break;
       case ScalarOp::spread: {
-        const float* from = values[index(step.a.reg)];
+        const float* from = values[usize(step.a.reg)];
         if (step.one)
           std::copy_n(from, n, out);  // filled below, if somebody wants it
         else
           for (int l = 0; l < block.lines; ++l) std::fill_n(out + l * length_, length_, from[l]);
         break;
       }
-      case ScalarOp::gather: gather(memory, instr(step.reg), begin, n, values[index(step.a.reg)], out); break;
+      case ScalarOp::gather:
+        gather(memory, instr(step.reg), begin, n, values[usize(step.a.reg)], out);
+        break;
       case ScalarOp::random:
-        random_loop(values[index(step.a.reg)], values[index(step.b.reg)], values[index(step.c.reg)],
+        random_loop(values[usize(step.a.reg)], values[usize(step.b.reg)], values[usize(step.c.reg)],
                     instr(step.reg).site, out, n);
         break;
       case ScalarOp::check_index: {
-        const float* ids = values[index(step.a.reg)];
+        const float* ids = values[usize(step.a.reg)];
         for (int i = 0; i < n; ++i) check(ints(ids)[i], instr(step.reg));
         std::copy_n(ids, n, out);
         break;
@@ -83,7 +90,7 @@ const float* const* BlockProgram::run(const Memory& memory, const Block& block, 
       value = out;
     }
   }
-  for (const Reg r : twins_) values[index(r)] = values[index(same_[index(r)])];
+  for (const Reg r : twins_) values[usize(r)] = values[usize(same_[usize(r)])];
   return values.data();
 }
 
@@ -99,10 +106,17 @@ void BlockProgram::stretch(const Step& step, const float* const* values, const B
       std::copy_n(value(chosen), n, out);
     return;
   }
-  Stretch s{.a = value(step.a), .b = value(step.b), .c = value(step.c), .out = out, .lines = 1, .length = n};
+  Stretch s{.a = value(step.a),
+            .b = value(step.b),
+            .c = value(step.c),
+            .out = out,
+            .lines = 1,
+            .length = n};
   if (step.nested) {
     const auto by = [&](const Operand& o) {
-      return o.mode == Mode::each ? length_ : o.mode == Mode::line ? std::int64_t{1} : std::int64_t{0};
+      return o.mode == Mode::each   ? length_
+             : o.mode == Mode::line ? std::int64_t{1}
+                                    : std::int64_t{0};
     };
     s.lines = block.lines, s.length = length_;
     s.a_step = by(step.a), s.b_step = by(step.b), s.c_step = by(step.c);
@@ -121,24 +135,23 @@ void BlockProgram::reduce(const Step& step, const float* a, int lines, float* ou
 }
 
 // Ids are often the same along a run: its elements are copied then.
-void BlockProgram::gather(const Memory& memory, const Instr& in, std::int64_t begin, int n, const float* ids,
-                          float* out) const {
-  const float* const base = memory.at(loads_[static_cast<std::size_t>(in.slot)].place);
+void BlockProgram::gather(const Memory& memory, const Instr& in, std::int64_t begin, int n,
+                          const float* ids, float* out) const {
+  const float* const base = memory.at(loads_[usize(in.slot)].place);
   const std::int32_t* id = ints(ids);
-  readers_[static_cast<std::size_t>(in.slot)].each_run(begin, n,
-                                                       [&](std::int64_t address, std::int64_t stride, int run) {
-                                                         for (int i = 0, end = 0; i < run; i = end) {
-                                                           for (end = i + 1; end < run && id[end] == id[i];) ++end;
-                                                           check(id[i], in);
-                                                           const float* from = base + address + id[i] * in.stride;
-                                                           if (stride == 1)
-                                                             std::copy(from + i, from + end, out + i);
-                                                           else
-                                                             for (int j = i; j < end; ++j)
-                                                               out[j] = from[j * stride];
-                                                         }
-                                                         id += run, out += run;
-                                                       });
+  readers_[usize(in.slot)].each_run(begin, n,
+                                    [&](std::int64_t address, std::int64_t stride, int run) {
+                                      for (int i = 0, end = 0; i < run; i = end) {
+                                        for (end = i + 1; end < run && id[end] == id[i];) ++end;
+                                        check(id[i], in);
+                                        const float* from = base + address + id[i] * in.stride;
+                                        if (stride == 1)
+                                          std::copy(from + i, from + end, out + i);
+                                        else
+                                          for (int j = i; j < end; ++j) out[j] = from[j * stride];
+                                      }
+                                      id += run, out += run;
+                                    });
 }
 
 }  // namespace tensorgrad::cpu

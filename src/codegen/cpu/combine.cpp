@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include "codegen/cpu/vector_ops-inl.h"
+#include "support/integers.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu::HWY_NAMESPACE {
@@ -32,7 +33,8 @@ double SumLine(const float* x, std::int64_t n) {
       c = hn::Add(c, hn::LoadU(d, x + i + 2 * N));
       e = hn::Add(e, hn::LoadU(d, x + i + 3 * N));
     }
-    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e)))));
+    total +=
+        static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e)))));
   }
   if (i == n) return total;
   V rest = hn::Zero(d);
@@ -69,12 +71,13 @@ double BestLine(const float* x, std::int64_t n) {
   };
   std::int64_t i = 0;
   for (; i + N <= n; i += N) take(hn::LoadU(d, x + i));
-  if (i < n) take(hn::IfThenElse(hn::FirstN(d, static_cast<std::size_t>(n - i)), LoadSome(d, x + i, n - i), worst));
+  if (i < n) take(hn::IfThenElse(hn::FirstN(d, usize(n - i)), LoadSome(d, x + i, n - i), worst));
   if (!hn::AllFalse(d, nan)) return std::numeric_limits<double>::quiet_NaN();
   // (MaxOfLanes of some targets does not know infinities.)
   HWY_ALIGN float lanes[hn::MaxLanes(d)];
   hn::Store(best, d, lanes);
-  return static_cast<double>(kMax ? *std::max_element(lanes, lanes + N) : *std::min_element(lanes, lanes + N));
+  return static_cast<double>(kMax ? *std::max_element(lanes, lanes + N)
+                                  : *std::min_element(lanes, lanes + N));
 }
 
 template <bool kMax>
@@ -89,14 +92,15 @@ double BestIntLine(const float* x, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + N <= n; i += N) take(Ints(hn::LoadU(d, x + i)));
   if (i < n)
-    take(hn::IfThenElse(hn::FirstN(di, static_cast<std::size_t>(n - i)), Ints(LoadSome(d, x + i, n - i)), worst));
+    take(hn::IfThenElse(hn::FirstN(di, usize(n - i)), Ints(LoadSome(d, x + i, n - i)), worst));
   return hn::GetLane(kMax ? hn::MaxOfLanes(di, best) : hn::MinOfLanes(di, best));
 }
 
 template <DType kType>
 double ProductLine(const float* x, std::int64_t n) {
   double product = 1;
-  for (std::int64_t i = 0; i < n; ++i) product = combine_two(Combine::mul, kType, product, value_of(x[i], kType));
+  for (std::int64_t i = 0; i < n; ++i)
+    product = combine_two(Combine::mul, kType, product, value_of(x[i], kType));
   return product;
 }
 
@@ -108,11 +112,16 @@ void EachLine(const float* x, std::int64_t lines, std::int64_t length, double* o
 FoldLines FindFold(Combine combine, DType dtype) {
   const bool real = dtype == DType::f32;
   switch (combine) {
-    case Combine::add: return real ? EachLine<SumLine> : EachLine<SumIntLine>;
-    case Combine::mul: return real ? EachLine<ProductLine<DType::f32>> : EachLine<ProductLine<DType::i32>>;
-    case Combine::max: return real ? EachLine<BestLine<true>> : EachLine<BestIntLine<true>>;
-    case Combine::min: return real ? EachLine<BestLine<false>> : EachLine<BestIntLine<false>>;
-    case Combine::none: break;
+    case Combine::add:
+      return real ? EachLine<SumLine> : EachLine<SumIntLine>;
+    case Combine::mul:
+      return real ? EachLine<ProductLine<DType::f32>> : EachLine<ProductLine<DType::i32>>;
+    case Combine::max:
+      return real ? EachLine<BestLine<true>> : EachLine<BestIntLine<true>>;
+    case Combine::min:
+      return real ? EachLine<BestLine<false>> : EachLine<BestIntLine<false>>;
+    case Combine::none:
+      break;
   }
   return nullptr;
 }
@@ -153,18 +162,22 @@ HWY_EXPORT(FindColumnSum);
 
 namespace {
 
-std::uint32_t low_bits(double v) { return static_cast<std::uint32_t>(static_cast<std::int64_t>(v)); }
+std::uint32_t low_bits(double v) {
+  return static_cast<std::uint32_t>(static_cast<std::int64_t>(v));
+}
 double as_int(std::uint32_t v) { return static_cast<double>(static_cast<std::int32_t>(v)); }
 
 template <Combine kCombine, DType kType>
 void combine_columns(const float* x, std::int64_t rows, std::int64_t columns, double* acc) {
   for (std::int64_t r = 0; r < rows; ++r, x += columns)
-    for (std::int64_t c = 0; c < columns; ++c) acc[c] = combine_two(kCombine, kType, acc[c], value_of(x[c], kType));
+    for (std::int64_t c = 0; c < columns; ++c)
+      acc[c] = combine_two(kCombine, kType, acc[c], value_of(x[c], kType));
 }
 
 template <Combine kCombine>
 FoldRows columns_of(DType dtype) {
-  return dtype == DType::f32 ? combine_columns<kCombine, DType::f32> : combine_columns<kCombine, DType::i32>;
+  return dtype == DType::f32 ? combine_columns<kCombine, DType::f32>
+                             : combine_columns<kCombine, DType::i32>;
 }
 
 }  // namespace
@@ -180,25 +193,37 @@ double value_of(float element, DType dtype) {
 double combine_two(Combine combine, DType dtype, double a, double b) {
   const bool real = dtype == DType::f32;
   switch (combine) {
-    case Combine::add: return real ? a + b : as_int(low_bits(a) + low_bits(b));
-    case Combine::mul: return real ? a * b : as_int(low_bits(a) * low_bits(b));
-    case Combine::max: return a != a || b != b ? a + b : std::max(a, b);
-    case Combine::min: return a != a || b != b ? a + b : std::min(a, b);
-    case Combine::none: break;
+    case Combine::add:
+      return real ? a + b : as_int(low_bits(a) + low_bits(b));
+    case Combine::mul:
+      return real ? a * b : as_int(low_bits(a) * low_bits(b));
+    case Combine::max:
+      return a != a || b != b ? a + b : std::max(a, b);
+    case Combine::min:
+      return a != a || b != b ? a + b : std::min(a, b);
+    case Combine::none:
+      break;
   }
   return a;
 }
 
-FoldLines find_fold(Combine combine, DType dtype) { return HWY_DYNAMIC_DISPATCH(FindFold)(combine, dtype); }
+FoldLines find_fold(Combine combine, DType dtype) {
+  return HWY_DYNAMIC_DISPATCH(FindFold)(combine, dtype);
+}
 
 FoldRows find_column_fold(Combine combine, DType dtype) {
   switch (combine) {
     case Combine::add:
-      return dtype == DType::f32 ? HWY_DYNAMIC_DISPATCH(FindColumnSum)() : columns_of<Combine::add>(dtype);
-    case Combine::mul: return columns_of<Combine::mul>(dtype);
-    case Combine::max: return columns_of<Combine::max>(dtype);
-    case Combine::min: return columns_of<Combine::min>(dtype);
-    case Combine::none: break;
+      return dtype == DType::f32 ? HWY_DYNAMIC_DISPATCH(FindColumnSum)()
+                                 : columns_of<Combine::add>(dtype);
+    case Combine::mul:
+      return columns_of<Combine::mul>(dtype);
+    case Combine::max:
+      return columns_of<Combine::max>(dtype);
+    case Combine::min:
+      return columns_of<Combine::min>(dtype);
+    case Combine::none:
+      break;
   }
   return nullptr;
 }

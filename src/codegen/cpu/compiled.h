@@ -12,13 +12,13 @@
 
 namespace tensorgrad::cpu {
 
-// A function of the number of a task, by reference: what it is made of must outlive the call that it is
-// passed to. A std::function would ask for memory for each kernel of a step.
+// A function of the number of a task, by reference: what it is made of must outlive the call that
+// it is passed to. A std::function would ask for memory for each kernel of a step.
 class TaskRef {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
-  TaskRef(F&& task)  // NOLINT: lambdas are passed as they are
+  requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
+      TaskRef(F&& task)  // NOLINT: lambdas are passed as they are
       : object_(&task), call_([](const void* object, std::int64_t i) {
           (*static_cast<const std::remove_reference_t<F>*>(object))(i);
         }) {}
@@ -63,7 +63,5 @@ std::unique_ptr<Compiled> compile_selective_scan_gradient(const ir::Kernel& kern
 // what products keep from task to task.
 inline constexpr int kKeptRows = 6;
 float* scratch_floats(std::size_t count, int index = 0);
-
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace tensorgrad::cpu

@@ -1,8 +1,8 @@
-// Kernels of kind `matmul`. The result is cut into tiles by shape. Operands are read where they lie while
-// that is fast; a right operand that many tiles share is packed into panels once, before them; what else has
-// to be packed is packed by the tile. Where there are few tiles and many products to add, k is cut too, and
-// the parts are added in order. Vectors compute a tile, or the tile unit of the processor (amx.h), which takes all
-// operands packed, its own way.
+// Kernels of kind `matmul`. The result is cut into tiles by shape. Operands are read where they lie
+// while that is fast; a right operand that many tiles share is packed into panels once, before
+// them; what else has to be packed is packed by the tile. Where there are few tiles and many
+// products to add, k is cut too, and the parts are added in order. Vectors compute a tile, or the
+// tile unit of the processor (amx.h), which takes all operands packed, its own way.
 #include "codegen/cpu/matmul.h"
 
 #include <algorithm>
@@ -14,20 +14,26 @@
 #include "codegen/cpu/micro_kernel.h"
 #include "codegen/cpu/panels.h"
 #include "codegen/cpu/simd.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
 namespace {
 
-constexpr std::int64_t kColumnsPacked = 128;     // by a task
-constexpr std::int64_t kPacked = 1 << 22;        // floats that are packed at a time
-constexpr std::int64_t kSmallOperand = 1 << 15;  // floats that need no packing: they stay in cache as they are
-constexpr std::int64_t kLargeBlock = 1 << 16;    // floats that the cache does not fetch by itself in time
-constexpr std::int64_t kLine = 16;               // floats of the cache
-constexpr std::int64_t kFinished = 1 << 12;      // floats that stay in cache until they are finished,
-constexpr std::int64_t kFinishedRows = 32;       // or these rows, so that the right operand is not read too often
-constexpr std::int64_t kAmxFinished = 1 << 14;   // the same for the tile unit: the first cache is full of pieces
-constexpr std::int64_t kRowsTogether = 1 << 17;  // floats of the left operand that stay in the second cache
+constexpr std::int64_t kColumnsPacked = 128;  // by a task
+constexpr std::int64_t kPacked = 1 << 22;     // floats that are packed at a time
+constexpr std::int64_t kSmallOperand =
+    1 << 15;  // floats that need no packing: they stay in cache as they are
+constexpr std::int64_t kLargeBlock =
+    1 << 16;                        // floats that the cache does not fetch by itself in time
+constexpr std::int64_t kLine = 16;  // floats of the cache
+constexpr std::int64_t kFinished = 1 << 12;  // floats that stay in cache until they are finished,
+constexpr std::int64_t kFinishedRows =
+    32;  // or these rows, so that the right operand is not read too often
+constexpr std::int64_t kAmxFinished =
+    1 << 14;  // the same for the tile unit: the first cache is full of pieces
+constexpr std::int64_t kRowsTogether =
+    1 << 17;  // floats of the left operand that stay in the second cache
 
 // One right operand and what becomes of its product.
 struct Part {
@@ -78,8 +84,8 @@ struct Tile {
   std::uint64_t run;  // of the kernel: which one of all runs of kernels
 };
 
-// The right operand of a tile for some of k: columns from `packed_from` on are in panels, those before lie as
-// they are.
+// The right operand of a tile for some of k: columns from `packed_from` on are in panels, those
+// before lie as they are.
 struct RightColumns {
   RightPanel ready;
   const float* panels;
@@ -88,7 +94,8 @@ struct RightColumns {
 
   bool packed(std::int64_t j) const { return j >= packed_from; }
   RightPanel panel(std::int64_t j) const {
-    return packed(j) ? RightPanel{panels + (j - packed_from) * depth, NR} : RightPanel{ready.data + j, ready.depth};
+    return packed(j) ? RightPanel{panels + (j - packed_from) * depth, NR}
+                     : RightPanel{ready.data + j, ready.depth};
   }
 };
 
@@ -114,19 +121,23 @@ class Matmul : public Compiled {
     }
     std::vector<std::int64_t> widths;
     for (const Part& part : parts_) widths.push_back(part.N);
-    const bool epilogues = std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return !part.plain; });
+    const bool epilogues =
+        std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return !part.plain; });
     const Cut cut = cut_matmul(batches_, M_, K_, widths, epilogues, choice);
     by_ = cut.by;
-    height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down, across_ = cut.across;
+    height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down,
+    across_ = cut.across;
     splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
     // At least four groups of rows, so that threads have groups of their own.
-    rows_together_ = std::clamp<std::int64_t>(kRowsTogether / std::max<std::int64_t>(1, K_ * height_), 1,
-                                              std::max<std::int64_t>(1, down_ / 4));
+    rows_together_ =
+        std::clamp<std::int64_t>(kRowsTogether / std::max<std::int64_t>(1, K_ * height_), 1,
+                                 std::max<std::int64_t>(1, down_ / 4));
     if (cut.rows_once) rows_together_ = 1;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       // What all rows share, a bias for instance, is read once where tiles are as wide as rows.
       Part& part = parts_[i];
-      if (part.N == kernel.parts[i].N && part.N > 1 && part.N <= std::min<std::int64_t>(width_, kBlock)) {
+      if (part.N == kernel.parts[i].N && part.N > 1 &&
+          part.N <= std::min<std::int64_t>(width_, kBlock)) {
         part.line = part.N;
         part.epilogue = BlockProgram(kernel.loads, kernel.parts[i].epilogue, part.kept, part.line);
       }
@@ -135,7 +146,8 @@ class Matmul : public Compiled {
     for (Part& part : parts_) {
       part.dots = M_ == 1 && part.b.is_turned_right() && !part.sums_columns;
       const bool ready = by_ == Products::vectors &&
-                         (part.dots || (part.b.is_right() && (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows)));
+                         (part.dots || (part.b.is_right() &&
+                                        (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows)));
       part.packing = ready           ? Part::Packing::none
                      : M_ <= height_ ? Part::Packing::by_tile
                                      : Part::Packing::shared;
@@ -148,10 +160,11 @@ class Matmul : public Compiled {
 
   void run(const Memory& memory, Executor& executor) const override {
     const std::int64_t stripes = batches_ * across_, room = stripe_room();
-    if (stripes == 0) return;  // no columns
+    if (stripes == 0) return;         // no columns
     std::int64_t together = stripes;  // of one batch, or of whole batches
     if (shares_) {
-      const std::int64_t most = std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room));
+      const std::int64_t most =
+          std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room));
       together = most < across_ ? most : most / across_ * across_;
     }
     static std::atomic<std::uint64_t> runs = 0;
@@ -161,7 +174,7 @@ class Matmul : public Compiled {
       if (together < across_) count = std::min(count, across_ - first % across_);
       float* packed = nullptr;
       if (shares_) {
-        packed = scratch_floats(static_cast<std::size_t>(count * room), 2);
+        packed = scratch_floats(usize(count * room), 2);
         pack(memory, executor, first, count, packed);
       }
       const Round round{first, count, std::min(count, across_), run};
@@ -187,39 +200,44 @@ class Matmul : public Compiled {
     std::uint64_t run;
   };
 
-  // Packed columns of a stripe, block after block of k: panels and, for the tile unit, the sums of the columns, which
-  // are doubles.
+  // Packed columns of a stripe, block after block of k: panels and, for the tile unit, the sums of
+  // the columns, which are doubles.
   std::int64_t block_room(std::int64_t columns) const {
     if (by_ == Products::amx) return sums_at(columns) + 2 * round_up(columns, kAmxColumns);
     return round_up(columns, NR_) * depth_;
   }
   std::int64_t stripe_room() const { return ceil_div(K_, depth_) * block_room(width_); }
-  std::int64_t sums_at(std::int64_t columns) const { return amx_room(round_up(columns, kAmxColumns), depth_); }
+  std::int64_t sums_at(std::int64_t columns) const {
+    return amx_room(round_up(columns, kAmxColumns), depth_);
+  }
 
-  // Tile t of a round: the stripe within the round, and which tile of it. Batch by batch, and within a batch
-  // some rows at a time: threads that take a run of tasks each find in their caches what they wrote there in
-  // the kernel before.
+  // Tile t of a round: the stripe within the round, and which tile of it. Batch by batch, and
+  // within a batch some rows at a time: threads that take a run of tasks each find in their caches
+  // what they wrote there in the kernel before.
   std::pair<std::int64_t, std::int64_t> tile_at(const Round& round, std::int64_t t) const {
     const std::int64_t of_batch = round.of_batch * down_, batch = t / of_batch, rest = t % of_batch;
-    const std::int64_t group = rest / (round.of_batch * rows_together_), at = group * rows_together_;
+    const std::int64_t group = rest / (round.of_batch * rows_together_),
+                       at = group * rows_together_;
     const std::int64_t rows = std::min(rows_together_, down_ - at), i = rest - at * round.of_batch;
     return {batch * round.of_batch + i / rows, at + i % rows};
   }
 
-  // Panels of the stripes first .. first + count - 1: for each block of k, all panels. A task packs a few of
-  // them.
+  // Panels of the stripes first .. first + count - 1: for each block of k, all panels. A task packs
+  // a few of them.
   void pack(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
             float* to) const {
-    const std::int64_t blocks = ceil_div(K_, depth_), step = round_up(kColumnsPacked, std::max(NR_, kAmxColumns)),
+    const std::int64_t blocks = ceil_div(K_, depth_),
+                       step = round_up(kColumnsPacked, std::max(NR_, kAmxColumns)),
                        pieces = ceil_div(width_, step);
     executor.run(count * blocks * pieces, [&](std::int64_t task) {
-      const std::int64_t own = task / (blocks * pieces), block = task / pieces % blocks, k = block * depth_,
-                         from = task % pieces * step;
+      const std::int64_t own = task / (blocks * pieces), block = task / pieces % blocks,
+                         k = block * depth_, from = task % pieces * step;
       const Stripe s = stripe(first + own);
       if (s.part->packing != Part::Packing::shared || from >= s.columns) return;
       const std::int64_t depth = std::min(depth_, K_ - k);
       float* const at = to + own * stripe_room() + block * block_room(s.columns);
-      const Operand::Piece piece{s.batch, k, depth, s.column + from, std::min(step, s.columns - from)};
+      const Operand::Piece piece{s.batch, k, depth, s.column + from,
+                                 std::min(step, s.columns - from)};
       if (by_ == Products::amx)
         split_right(memory, s, piece, from, at);
       else
@@ -228,7 +246,8 @@ class Matmul : public Compiled {
   }
 
   // Tiles that add all of k, small ones several at a time.
-  void whole_tiles(const Memory& memory, Executor& executor, const Round& round, const float* packed) const {
+  void whole_tiles(const Memory& memory, Executor& executor, const Round& round,
+                   const float* packed) const {
     const std::int64_t tiles = round.count * down_;
     executor.run(ceil_div(tiles, together_), [&](std::int64_t task) {
       for (std::int64_t t = task * together_; t < std::min(tiles, (task + 1) * together_); ++t) {
@@ -244,14 +263,15 @@ class Matmul : public Compiled {
                   .k_end = K_,
                   .packed = packed ? packed + own * stripe_room() : nullptr,
                   .sums = adds ? sums : nullptr,
-                  .c = scratch_floats(static_cast<std::size_t>(height_ * width_), 3),
+                  .c = scratch_floats(usize(height_ * width_), 3),
                   .c_stride = s.columns,
                   .finishes = true,
                   .to = nullptr,
                   .run = round.run};
         if (adds) std::fill_n(sums, round_up(s.columns, NR_), 0.0);
         if (s.part->plain && !s.part->stores.empty())
-          tile.to = memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column;
+          tile.to =
+              memory.at(s.part->stores[0].place) + (s.batch * M_ + row) * s.part->N + s.column;
         compute(memory, tile);
         if (adds) {
           float* const to = memory.at(s.part->column_sums.place) + s.batch * s.part->N + s.column;
@@ -262,12 +282,15 @@ class Matmul : public Compiled {
   }
 
   // Tiles that add a part of k each, into memory of their own; then the parts are added.
-  void split_tiles(const Memory& memory, Executor& executor, const Round& round, const float* packed) const {
-    const std::int64_t tiles = round.count * down_, room = height_ * width_, padded = width_ + kMaxPanelColumns;
-    float* const parts = scratch_floats(static_cast<std::size_t>(splits_ * tiles * room), 3);
+  void split_tiles(const Memory& memory, Executor& executor, const Round& round,
+                   const float* packed) const {
+    const std::int64_t tiles = round.count * down_, room = height_ * width_,
+                       padded = width_ + kMaxPanelColumns;
+    float* const parts = scratch_floats(usize(splits_ * tiles * room), 3);
     std::vector<double> sums;
-    if (std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.sums_columns; }))
-      sums.resize(static_cast<std::size_t>(splits_ * round.count * padded));
+    if (std::any_of(parts_.begin(), parts_.end(),
+                    [](const Part& part) { return part.sums_columns; }))
+      sums.resize(usize(splits_ * round.count * padded));
     executor.run(splits_ * tiles, [&](std::int64_t i) {
       const std::int64_t part = i / tiles, t = i % tiles;
       const auto [own, down] = tile_at(round, t);
@@ -298,7 +321,7 @@ class Matmul : public Compiled {
         for (std::int64_t n = 0; n < s.columns; ++n) {
           double sum = 0;
           for (std::int64_t p = 0; p < splits_; ++p)
-            sum += sums[static_cast<std::size_t>((own * splits_ + p) * padded + n)];
+            sum += sums[usize((own * splits_ + p) * padded + n)];
           to[n] = static_cast<float>(sum);
         }
       }
@@ -310,12 +333,13 @@ class Matmul : public Compiled {
   void compute(const Memory& memory, const Tile& tile) const {
     const auto& [part, batch, column, columns] = tile.stripe;
     if (tile.k_begin == tile.k_end) {  // nothing to add
-      for (std::int64_t i = 0; i < tile.rows; ++i) std::fill_n(tile.c + i * tile.c_stride, columns, 0.0f);
+      for (std::int64_t i = 0; i < tile.rows; ++i)
+        std::fill_n(tile.c + i * tile.c_stride, columns, 0.0f);
       if (tile.finishes) finish(memory, tile.stripe, tile.row, tile.rows, tile.c, tile.c_stride);
       return;
     }
     if (by_ == Products::amx) return compute_by_amx(memory, tile);
-    float* const room_a = scratch_floats(static_cast<std::size_t>(height_ * depth_), 1);
+    float* const room_a = scratch_floats(usize(height_ * depth_), 1);
     for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
       const std::int64_t depth = std::min(depth_, tile.k_end - k);
       const bool first = k == tile.k_begin, finishes = tile.finishes && k + depth == tile.k_end;
@@ -326,8 +350,8 @@ class Matmul : public Compiled {
         continue;
       }
       const RightColumns right = right_columns(memory, tile, k, depth);
-      // The last sums go where they belong. Rows that are finished some at a time stay in cache meanwhile; where they
-      // are not added to again, the next ones take their place.
+      // The last sums go where they belong. Rows that are finished some at a time stay in cache
+      // meanwhile; where they are not added to again, the next ones take their place.
       const bool delivers = finishes && tile.to, in_turn = finishes && !part->plain;
       const std::int64_t few = round_up(std::max(kFinishedRows, kFinished / columns), kPanelRows);
       const std::int64_t some = in_turn ? few : tile.rows;
@@ -337,15 +361,16 @@ class Matmul : public Compiled {
         float* const c = delivers ? tile.to : sums;
         const std::int64_t stride = delivers ? part->N : tile.c_stride;
         multiply({left.panel(row / kPanelRows), left.next}, rows, right, columns,
-                 first ? Before{} : Before{sums, tile.c_stride}, c, stride, row == 0 ? tile.sums : nullptr);
+                 first ? Before{} : Before{sums, tile.c_stride}, c, stride,
+                 row == 0 ? tile.sums : nullptr);
         if (finishes) finish(memory, tile.stripe, tile.row + row, rows, c, stride);
       }
     }
   }
 
   // One row times columns that lie each side by side.
-  void row_of_dots(const Memory& memory, const Tile& tile, const LeftPanel& left, std::int64_t k, std::int64_t depth,
-                   float* room) const {
+  void row_of_dots(const Memory& memory, const Tile& tile, const LeftPanel& left, std::int64_t k,
+                   std::int64_t depth, float* room) const {
     const Stripe& s = tile.stripe;
     const float* row = left.data;
     if (left.depth != 1) {
@@ -357,26 +382,32 @@ class Matmul : public Compiled {
   }
 
   // The right operand of a tile, packed as far as it has to be.
-  RightColumns right_columns(const Memory& memory, const Tile& tile, std::int64_t k, std::int64_t depth) const {
+  RightColumns right_columns(const Memory& memory, const Tile& tile, std::int64_t k,
+                             std::int64_t depth) const {
     const auto& [part, batch, column, columns] = tile.stripe;
-    RightColumns right{{}, tile.packed ? tile.packed + k / depth_ * block_room(columns) : nullptr, 0, NR_, depth};
+    RightColumns right{
+        {}, tile.packed ? tile.packed + k / depth_ * block_room(columns) : nullptr, 0, NR_, depth};
     if (part->packing == Part::Packing::none) {
       right.ready = part->b.right(memory, {batch, k, depth, column, columns});
       right.packed_from = columns % panel_lanes() == 0 ? columns : columns / NR_ * NR_;
     }
     if (part->packing != Part::Packing::shared && right.packed_from < columns) {
-      float* const to = scratch_floats(static_cast<std::size_t>(depth_ * width_), 2);
-      part->b.pack(memory, {batch, k, depth, column + right.packed_from, columns - right.packed_from}, NR_, to);
+      float* const to = scratch_floats(usize(depth_ * width_), 2);
+      part->b.pack(memory,
+                   {batch, k, depth, column + right.packed_from, columns - right.packed_from}, NR_,
+                   to);
       right.panels = to;
     }
     return right;
   }
 
-  // c = before + rows times columns, panel by panel, and the sums of these columns, unless null. Meanwhile the
-  // next panel comes nearer, a slice with each call.
-  void multiply(const LeftRows& left, std::int64_t rows, const RightColumns& right, std::int64_t columns,
-                const Before& before, float* c, std::int64_t stride, double* sums) const {
-    const std::int64_t depth = right.depth, calls = ceil_div(rows, kPanelRows), slice = ceil_div(depth, calls);
+  // c = before + rows times columns, panel by panel, and the sums of these columns, unless null.
+  // Meanwhile the next panel comes nearer, a slice with each call.
+  void multiply(const LeftRows& left, std::int64_t rows, const RightColumns& right,
+                std::int64_t columns, const Before& before, float* c, std::int64_t stride,
+                double* sums) const {
+    const std::int64_t depth = right.depth, calls = ceil_div(rows, kPanelRows),
+                       slice = ceil_div(depth, calls);
     for (std::int64_t j = 0; j < columns; j += NR_) {
       const RightPanel panel = right.panel(j);
       const std::int64_t n = std::min(NR_, columns - j);
@@ -391,9 +422,12 @@ class Matmul : public Compiled {
             for (std::int64_t at = 0; at < NR_; at += kLine) __builtin_prefetch(next + at, 0, 2);
           }
         const Ahead ahead{
-            step ? reinterpret_cast<const char*>(panel.data + NR_ * depth) + i * step * depth : nullptr, step};
+            step ? reinterpret_cast<const char*>(panel.data + NR_ * depth) + i * step * depth
+                 : nullptr,
+            step};
         const std::int64_t row = i * kPanelRows;
-        micro_kernel(left.panel(i), panel, static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - row)),
+        micro_kernel(left.panel(i), panel,
+                     static_cast<int>(std::min<std::int64_t>(kPanelRows, rows - row)),
                      static_cast<int>(n), depth,
                      before.data ? Before{before.data + row * before.row + j, before.row} : before,
                      c + row * stride + j, stride, ahead);
@@ -403,13 +437,13 @@ class Matmul : public Compiled {
 
   // --- on the tile unit ---
 
-  // The product of a tile, and what becomes of it. Sums for some of k lie in whole panels until the last ones are
-  // added.
+  // The product of a tile, and what becomes of it. Sums for some of k lie in whole panels until the
+  // last ones are added.
   void compute_by_amx(const Memory& memory, const Tile& tile) const {
     const auto& [part, batch, column, columns] = tile.stripe;
     const AmxSession session;
     const bool one_round = tile.k_end - tile.k_begin <= depth_;
-    float* const sums = one_round ? nullptr : scratch_floats(static_cast<std::size_t>(height_ * width_), 5);
+    float* const sums = one_round ? nullptr : scratch_floats(usize(height_ * width_), 5);
     for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
       const std::int64_t depth = std::min(depth_, tile.k_end - k);
       const float* const right = right_pieces(memory, tile, k, depth);
@@ -417,13 +451,16 @@ class Matmul : public Compiled {
         const double* const more = reinterpret_cast<const double*>(right + sums_at(columns));
         for (std::int64_t n = 0; n < columns; ++n) tile.sums[n] += more[n];
       }
-      const AmxStep step{left_pieces(memory, tile, k, depth), right, depth, k == tile.k_begin ? nullptr : sums};
+      const AmxStep step{left_pieces(memory, tile, k, depth), right, depth,
+                         k == tile.k_begin ? nullptr : sums};
       if (k + depth < tile.k_end) {
         for (std::int64_t j = 0; j < columns; j += kAmxColumns)
-          for (std::int64_t i = 0; i < tile.rows; i += kAmxRows) product(step, i, j, sums + i * width_ + j, width_);
+          for (std::int64_t i = 0; i < tile.rows; i += kAmxRows)
+            product(step, i, j, sums + i * width_ + j, width_);
         continue;
       }
-      // Rows that are finished some at a time stay in cache meanwhile, and the next ones take their place.
+      // Rows that are finished some at a time stay in cache meanwhile, and the next ones take their
+      // place.
       const bool delivers = tile.finishes && tile.to, in_turn = tile.finishes && !part->plain;
       const std::int64_t some =
           in_turn ? round_up(std::max(kFinishedRows, kAmxFinished / columns), kAmxRows) : tile.rows;
@@ -445,9 +482,11 @@ class Matmul : public Compiled {
   };
 
   // A panel of rows times a panel of columns.
-  void product(const AmxStep& step, std::int64_t row, std::int64_t column, float* c, std::int64_t stride) const {
-    amx_product(step.left + amx_room(row, step.depth), step.right + amx_room(column, step.depth), step.depth,
-                step.before ? step.before + row * width_ + column : nullptr, width_, c, stride);
+  void product(const AmxStep& step, std::int64_t row, std::int64_t column, float* c,
+               std::int64_t stride) const {
+    amx_product(step.left + amx_room(row, step.depth), step.right + amx_room(column, step.depth),
+                step.depth, step.before ? step.before + row * width_ + column : nullptr, width_, c,
+                stride);
   }
 
   // Some elements of a tile.
@@ -455,10 +494,10 @@ class Matmul : public Compiled {
     std::int64_t row = 0, rows = 0, column = 0, columns = 0;
   };
 
-  // Some rows for the last values of k. Each panel is looked at while the next one is computed: right away, its numbers
-  // would not be there yet.
-  void last_products(const Memory& memory, const Tile& tile, const AmxStep& step, std::int64_t row, std::int64_t rows,
-                     float* c, std::int64_t stride) const {
+  // Some rows for the last values of k. Each panel is looked at while the next one is computed:
+  // right away, its numbers would not be there yet.
+  void last_products(const Memory& memory, const Tile& tile, const AmxStep& step, std::int64_t row,
+                     std::int64_t rows, float* c, std::int64_t stride) const {
     const std::int64_t columns = tile.stripe.columns;
     Elements before;
     float* at = nullptr;
@@ -468,7 +507,8 @@ class Matmul : public Compiled {
     };
     for (std::int64_t j = 0; j < columns; j += kAmxColumns)
       for (std::int64_t i = 0; i < rows; i += kAmxRows) {
-        const Elements e{row + i, std::min(kAmxRows, rows - i), j, std::min(kAmxColumns, columns - j)};
+        const Elements e{row + i, std::min(kAmxRows, rows - i), j,
+                         std::min(kAmxColumns, columns - j)};
         last_product(step, e, c + i * stride + j, stride);
         look();
         before = e, at = c + i * stride + j;
@@ -478,39 +518,44 @@ class Matmul : public Compiled {
 
   // Past the edges nothing is written.
   void last_product(const AmxStep& step, const Elements& e, float* c, std::int64_t stride) const {
-    if (e.rows == kAmxRows && e.columns == kAmxColumns) return product(step, e.row, e.column, c, stride);
+    if (e.rows == kAmxRows && e.columns == kAmxColumns)
+      return product(step, e.row, e.column, c, stride);
     alignas(64) float all[kAmxRows * kAmxColumns];
     product(step, e.row, e.column, all, kAmxColumns);
-    for (std::int64_t i = 0; i < e.rows; ++i) std::copy_n(all + i * kAmxColumns, e.columns, c + i * stride);
+    for (std::int64_t i = 0; i < e.rows; ++i)
+      std::copy_n(all + i * kAmxColumns, e.columns, c + i * stride);
   }
 
-  // Vectors compute what the unit cannot: infinities and NaNs, and numbers that it rounds to infinity. All of a
-  // tile's k.
+  // Vectors compute what the unit cannot: infinities and NaNs, and numbers that it rounds to
+  // infinity. All of a tile's k.
   void product_by_vectors(const Memory& memory, const Tile& tile, const Elements& e, float* c,
                           std::int64_t stride) const {
     const std::int64_t left_room = round_up(e.rows, kPanelRows) * depth_;
-    float* const room =
-        scratch_floats(static_cast<std::size_t>(left_room + round_up(e.columns, NR_) * depth_), 4);
+    float* const room = scratch_floats(usize(left_room + round_up(e.columns, NR_) * depth_), 4);
     for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
       const std::int64_t depth = std::min(depth_, tile.k_end - k);
-      const LeftRows left = a_.left(memory, {tile.stripe.batch, tile.row + e.row, e.rows, k, depth}, room);
-      tile.stripe.part->b.pack(memory, {tile.stripe.batch, k, depth, tile.stripe.column + e.column, e.columns}, NR_,
-                               room + left_room);
+      const LeftRows left =
+          a_.left(memory, {tile.stripe.batch, tile.row + e.row, e.rows, k, depth}, room);
+      tile.stripe.part->b.pack(
+          memory, {tile.stripe.batch, k, depth, tile.stripe.column + e.column, e.columns}, NR_,
+          room + left_room);
       const RightColumns right{{}, room + left_room, 0, NR_, depth};
-      multiply(left, e.rows, right, e.columns, k == tile.k_begin ? Before{} : Before{c, stride}, c, stride, nullptr);
+      multiply(left, e.rows, right, e.columns, k == tile.k_begin ? Before{} : Before{c, stride}, c,
+               stride, nullptr);
     }
   }
 
-  // The rows of a tile for some of k. Tiles beside each other have the same ones: the thread may have them still, in
-  // memory where nothing else is put.
-  const float* left_pieces(const Memory& memory, const Tile& tile, std::int64_t k, std::int64_t depth) const {
+  // The rows of a tile for some of k. Tiles beside each other have the same ones: the thread may
+  // have them still, in memory where nothing else is put.
+  const float* left_pieces(const Memory& memory, const Tile& tile, std::int64_t k,
+                           std::int64_t depth) const {
     struct Which {
       std::uint64_t run = 0;
       std::int64_t batch = 0, row = 0, k = 0;
       bool operator==(const Which&) const = default;
     };
     thread_local Which last;
-    float* const to = scratch_floats(static_cast<std::size_t>(amx_room(height_, depth_)), kKeptRows);
+    float* const to = scratch_floats(usize(amx_room(height_, depth_)), kKeptRows);
     const Which wanted{tile.run, tile.stripe.batch, tile.row, k};
     if (last == wanted) return to;
     last = {};  // in case of an exception
@@ -520,26 +565,28 @@ class Matmul : public Compiled {
   }
 
   // A block of a tile's columns.
-  const float* right_pieces(const Memory& memory, const Tile& tile, std::int64_t k, std::int64_t depth) const {
+  const float* right_pieces(const Memory& memory, const Tile& tile, std::int64_t k,
+                            std::int64_t depth) const {
     const Stripe& s = tile.stripe;
     if (tile.packed) return tile.packed + k / depth_ * block_room(s.columns);
-    float* const to = scratch_floats(static_cast<std::size_t>(block_room(width_)), 2);
+    float* const to = scratch_floats(usize(block_room(width_)), 2);
     split_right(memory, s, {s.batch, k, depth, s.column, s.columns}, 0, to);
     return to;
   }
 
   // Some columns of a block, from `first` of the stripe on.
-  void split_right(const Memory& memory, const Stripe& s, const Operand::Piece& piece, std::int64_t first,
-                   float* block) const {
+  void split_right(const Memory& memory, const Stripe& s, const Operand::Piece& piece,
+                   std::int64_t first, float* block) const {
     double* const sums = reinterpret_cast<double*>(block + sums_at(s.columns)) + first;
-    s.part->b.split_right(memory, piece, block + amx_room(first, piece.rows), s.part->sums_columns ? sums : nullptr);
+    s.part->b.split_right(memory, piece, block + amx_room(first, piece.rows),
+                          s.part->sums_columns ? sums : nullptr);
   }
 
   // --- after the product ---
 
   // What becomes of the product: rows that follow each other in the result are taken together.
-  void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows, const float* c,
-              std::int64_t stride) const {
+  void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows,
+              const float* c, std::int64_t stride) const {
     const Part& part = *s.part;
     if (part.plain) {
       for (const ir::Store& store : part.stores)
@@ -556,13 +603,15 @@ class Matmul : public Compiled {
     const std::int64_t most = kBlock / part.line * part.line;
     for (std::int64_t r = 0; r < runs; ++r)
       for (std::int64_t i = 0; i < length; i += most) {
-        const std::int64_t begin = (s.batch * M_ + row + r) * part.N + s.column + i, n = std::min(most, length - i);
-        const Block block{begin, static_cast<int>(n), begin / part.line, static_cast<int>(n / part.line)};
-        const float* const* values = part.epilogue.run(memory, block, scratch, BlockProgram::Part::all,
-                                                       {.accumulator = c + r * stride + i});
+        const std::int64_t begin = (s.batch * M_ + row + r) * part.N + s.column + i,
+                           n = std::min(most, length - i);
+        const Block block{begin, static_cast<int>(n), begin / part.line,
+                          static_cast<int>(n / part.line)};
+        const float* const* values = part.epilogue.run(
+            memory, block, scratch, BlockProgram::Part::all, {.accumulator = c + r * stride + i});
         for (std::size_t k = 0; k < part.stores.size(); ++k)
           if (!part.stored[k])
-            std::copy_n(values[static_cast<std::size_t>(part.stores[k].value)], n,
+            std::copy_n(values[usize(part.stores[k].value)], n,
                         memory.at(part.stores[k].place) + begin);
       }
   }
@@ -588,7 +637,8 @@ std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel) {
   return compile_matmul(kernel, uses_amx_always() ? all.subspan(1) : all.first(uses_amx() ? 2 : 1));
 }
 
-std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel, std::span<const Products> choice) {
+std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel,
+                                         std::span<const Products> choice) {
   return std::make_unique<Matmul>(kernel, choice);
 }
 

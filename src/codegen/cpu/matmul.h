@@ -10,6 +10,7 @@
 namespace tensorgrad::cpu {
 
 // By one of `choice`, which this machine has.
-std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel, std::span<const Products> choice);
+std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel,
+                                         std::span<const Products> choice);
 
 }  // namespace tensorgrad::cpu

@@ -10,8 +10,6 @@ namespace tensorgrad::cpu {
 
 inline constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // before whole panels
 
-inline std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
-
 // What computes a product: vectors, or the tile unit (amx.h) where there is one.
 enum class Products : std::uint8_t { vectors, amx };
 
@@ -25,9 +23,10 @@ struct Cut {
   bool rows_once = false;              // the left operand is prepared once for all columns
 };
 
-// `widths` are the columns of each part; `epilogues`: more becomes of the product than to be stored; `choice`: what may
-// compute it, of which the fastest is taken.
-Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K, std::span<const std::int64_t> widths,
-               bool epilogues, std::span<const Products> choice);
+// `widths` are the columns of each part; `epilogues`: more becomes of the product than to be
+// stored; `choice`: what may compute it, of which the fastest is taken.
+Cut cut_matmul(std::int64_t batches, std::int64_t M, std::int64_t K,
+               std::span<const std::int64_t> widths, bool epilogues,
+               std::span<const Products> choice);
 
 }  // namespace tensorgrad::cpu

@@ -5,18 +5,20 @@
 
 #include "codegen/cpu/amx.h"
 #include "codegen/cpu/panels.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
 namespace {
 
-// Values of k that lie further apart than this are brought together: a panel has few in a line of the cache.
+// Values of k that lie further apart than this are brought together: a panel has few in a line of
+// the cache.
 constexpr std::int64_t kFarApart = 64;
 
 }  // namespace
 
-Operand::Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program, std::int64_t rows,
-                 std::int64_t columns)
+Operand::Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program,
+                 std::int64_t rows, std::int64_t columns)
     : value_(static_cast<ir::Reg>(program.code.size()) - 1),
       program_(loads, program, std::span(&value_, 1)),
       rows_(rows),
@@ -38,13 +40,14 @@ Operand Operand::turned() const {
 const float* Operand::at(const Memory& memory, const Piece& piece) const {
   double no_fill = 0;
   const ir::Load& load = *program_.plain_load();
-  return memory.at(load.place) + load.map.address_of_linear(piece.batch * rows_ * columns_, no_fill) +
+  return memory.at(load.place) +
+         load.map.address_of_linear(piece.batch * rows_ * columns_, no_fill) +
          piece.row * row_stride_ + piece.column * column_stride_;
 }
 
 const float* Operand::run(const Memory& memory, std::int64_t begin, std::int64_t n) const {
   return program_.run(memory, {begin, static_cast<int>(n), 0, 0},
-                      scratch_floats(program_.scratch()))[static_cast<std::size_t>(value_)];
+                      scratch_floats(program_.scratch()))[usize(value_)];
 }
 
 LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) const {
@@ -85,7 +88,8 @@ void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, fl
     return;
   }
   // As many rows at once as fit into a block, or as many columns.
-  const std::int64_t together = columns == columns_ ? std::max<std::int64_t>(1, kBlock / columns) : 1;
+  const std::int64_t together =
+      columns == columns_ ? std::max<std::int64_t>(1, kBlock / columns) : 1;
   for (std::int64_t i = 0; i < rows; i += together)
     for (std::int64_t first = 0; first < columns; first += kBlock) {
       const std::int64_t n = std::min<std::int64_t>(kBlock, columns - first),
@@ -102,19 +106,23 @@ void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, fl
 
 void Operand::split_left(const Memory& memory, const Piece& piece, float* to) const {
   if (strided_)
-    return amx_split_left(at(memory, piece), row_stride_, column_stride_, piece.rows, piece.columns, to);
-  float* const room = scratch_floats(static_cast<std::size_t>(kAmxRows * piece.columns), 4);
+    return amx_split_left(at(memory, piece), row_stride_, column_stride_, piece.rows, piece.columns,
+                          to);
+  float* const room = scratch_floats(usize(kAmxRows * piece.columns), 4);
   for (std::int64_t r = 0; r < piece.rows; r += kAmxRows) {
     const std::int64_t rows = std::min(kAmxRows, piece.rows - r);
-    const LeftPanel panel = left(memory, {piece.batch, piece.row + r, rows, piece.column, piece.columns}, room).first;
-    amx_split_left(panel.data, panel.row, panel.depth, rows, piece.columns, to + amx_room(r, piece.columns));
+    const LeftPanel panel =
+        left(memory, {piece.batch, piece.row + r, rows, piece.column, piece.columns}, room).first;
+    amx_split_left(panel.data, panel.row, panel.depth, rows, piece.columns,
+                   to + amx_room(r, piece.columns));
   }
 }
 
 void Operand::split_right(const Memory& memory, const Piece& piece, float* to, double* sums) const {
   if (strided_)
-    return amx_split_right(at(memory, piece), row_stride_, column_stride_, piece.rows, piece.columns, to, sums);
-  float* const room = scratch_floats(static_cast<std::size_t>(piece.rows * piece.columns), 4);
+    return amx_split_right(at(memory, piece), row_stride_, column_stride_, piece.rows,
+                           piece.columns, to, sums);
+  float* const room = scratch_floats(usize(piece.rows * piece.columns), 4);
   pack(memory, piece, piece.columns, room);  // one panel
   amx_split_right(room, piece.columns, 1, piece.rows, piece.columns, to, sums);
 }

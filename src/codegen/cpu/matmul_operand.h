@@ -1,5 +1,5 @@
-// Operand: one side of a matrix product as the micro-kernel takes it: where it lies if its strides allow
-// that, else copied (or computed, if it is a program) into panels.
+// Operand: one side of a matrix product as the micro-kernel takes it: where it lies if its strides
+// allow that, else copied (or computed, if it is a program) into panels.
 #pragma once
 
 #include "codegen/cpu/compiled.h"
@@ -29,7 +29,8 @@ class Operand {
     std::int64_t batch, row, rows, column, columns;
   };
 
-  // Rows for the left side: where they lie, or packed into `to`, which has room for them in whole panels.
+  // Rows for the left side: where they lie, or packed into `to`, which has room for them in whole
+  // panels.
   LeftRows left(const Memory& memory, const Piece& piece, float* to) const;
 
   // Columns for the right side can be read where they lie, in whole vectors.

@@ -11,14 +11,16 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "support/integers.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sums take a register for each row and vector; the right operand takes one for each vector, the left one.
-// Of the tiles that fit, six rows by four vectors read least for each multiplication: that is what counts
-// where something else has half of the core. With 16 registers two vectors fit.
+// Sums take a register for each row and vector; the right operand takes one for each vector, the
+// left one. Of the tiles that fit, six rows by four vectors read least for each multiplication:
+// that is what counts where something else has half of the core. With 16 registers two vectors fit.
 #if HWY_TARGET <= HWY_AVX3 || (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
 constexpr int kVectors = 4;
 #else
@@ -52,11 +54,11 @@ hn::Vec<D> LoadPart(D d, std::size_t n, const float* HWY_RESTRICT from) {
 #endif
 }
 
-// R rows of V vectors. Few rows are not enough sums to hide how long an addition takes: then U values of k
-// have sums of their own, which are added at the end.
+// R rows of V vectors. Few rows are not enough sums to hide how long an addition takes: then U
+// values of k have sums of their own, which are added at the end.
 template <int R, int V>
-void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int64_t K, const Before& before, float* c,
-           std::int64_t stride, const Ahead& next) {
+void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int64_t K,
+           const Before& before, float* c, std::int64_t stride, const Ahead& next) {
   constexpr int S = R * V, U = S >= 8 ? 1 : S >= 4 ? 2 : 4;
   const hn::ScalableTag<float> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -71,7 +73,8 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
   each(std::make_index_sequence<U * S>(), [&](auto i) HWY_ATTR { sum[i] = hn::Zero(d); });
   const auto step = [&](auto u) HWY_ATTR __attribute__((always_inline)) {
     Vector y[V];
-    each(std::make_index_sequence<V>(), [&](auto v) HWY_ATTR { y[v] = hn::LoadU(d, b + v * lanes); });
+    each(std::make_index_sequence<V>(),
+         [&](auto v) HWY_ATTR { y[v] = hn::LoadU(d, b + v * lanes); });
     each(std::make_index_sequence<R>(), [&](auto r) HWY_ATTR {
       const auto x = hn::Set(d, a[r * row]);
       each(std::make_index_sequence<V>(), [&](auto v) HWY_ATTR {
@@ -82,7 +85,8 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     a += a_step;
     b += b_step;
   };
-  // Two lines of the cache at most: that is enough for the panels of a tile, if not for a few rows alone.
+  // Two lines of the cache at most: that is enough for the panels of a tile, if not for a few rows
+  // alone.
   const auto look_ahead = [&](int steps) HWY_ATTR {
     __builtin_prefetch(ahead, 0, 2);
     if (steps * next.step > 64) __builtin_prefetch(ahead + 64, 0, 2);
@@ -91,7 +95,8 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
   const float* const needed = before.data ? before.data : c;  // at the end
   const std::int64_t apart = before.data ? before.row : stride;
   each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {
-    hwy::Prefetch(needed + decltype(i)::value / V * apart + decltype(i)::value % V * static_cast<int>(lanes));
+    hwy::Prefetch(needed + decltype(i)::value / V * apart +
+                  decltype(i)::value % V * static_cast<int>(lanes));
   });
   std::int64_t k = 0;
   constexpr std::integral_constant<int, 0> kFirst;
@@ -111,21 +116,22 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     for (int n = U / 2; n > 0; n /= 2)
       for (int i = 0; i < n * S; ++i) sum[i] = hn::Add(sum[i], sum[i + n * S]);
   }
-  const std::size_t rest = static_cast<std::size_t>(columns) - (V - 1) * lanes;
+  const std::size_t rest = usize(columns) - (V - 1) * lanes;
   each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {
     constexpr int r = decltype(i)::value / V, v = decltype(i)::value % V;
     const std::int64_t column = v * static_cast<std::int64_t>(lanes);
     const std::int64_t from = r * before.row + column;
     float* const to = c + r * stride + column;
     if (v == V - 1 && rest < lanes)
-      StorePart(d, before.data ? hn::Add(LoadPart(d, rest, before.data + from), sum[i]) : sum[i], rest, to);
+      StorePart(d, before.data ? hn::Add(LoadPart(d, rest, before.data + from), sum[i]) : sum[i],
+                rest, to);
     else
       hn::StoreU(before.data ? hn::Add(hn::LoadU(d, before.data + from), sum[i]) : sum[i], d, to);
   });
 }
 
-using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, const Before&, float*, std::int64_t,
-                          const Ahead&);
+using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, const Before&,
+                          float*, std::int64_t, const Ahead&);
 
 // By vectors, then by rows.
 template <std::size_t... I>
@@ -133,11 +139,11 @@ constexpr std::array<Function, sizeof...(I)> Functions(std::index_sequence<I...>
   return {Panel<static_cast<int>(I) % kPanelRows + 1, static_cast<int>(I) / kPanelRows + 1>...};
 }
 
-void MicroKernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, const Before& before,
-                 float* c, std::int64_t stride, const Ahead& next) {
+void MicroKernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K,
+                 const Before& before, float* c, std::int64_t stride, const Ahead& next) {
   static constexpr auto kFunctions = Functions(std::make_index_sequence<kVectors * kPanelRows>());
   const int vectors = (columns + PanelLanes() - 1) / PanelLanes();
-  const auto i = static_cast<std::size_t>((vectors - 1) * kPanelRows + rows - 1);
+  const auto i = usize((vectors - 1) * kPanelRows + rows - 1);
   kFunctions[i](a, b, columns, K, before, c, stride, next);
 }
 
@@ -154,8 +160,8 @@ HWY_EXPORT(MicroKernel);
 int panel_lanes() { return HWY_DYNAMIC_DISPATCH(PanelLanes)(); }
 int panel_columns() { return HWY_DYNAMIC_DISPATCH(PanelColumns)(); }
 
-void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, const Before& before,
-                  float* c, std::int64_t stride, const Ahead& next) {
+void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K,
+                  const Before& before, float* c, std::int64_t stride, const Ahead& next) {
   HWY_DYNAMIC_DISPATCH(MicroKernel)(a, b, rows, columns, K, before, c, stride, next);
 }
 

@@ -5,8 +5,8 @@
 
 namespace tensorgrad::cpu {
 
-// Rows and columns that one call computes at most, as many as registers hold: the columns are some vectors of
-// panel_lanes() floats on this machine.
+// Rows and columns that one call computes at most, as many as registers hold: the columns are some
+// vectors of panel_lanes() floats on this machine.
 inline constexpr int kPanelRows = 6;
 inline constexpr int kMaxPanelColumns = 64;
 int panel_columns();
@@ -17,8 +17,8 @@ struct LeftPanel {
   const float* data;
   std::int64_t row, depth;
 };
-// Columns of the right operand: element (k, j) is data[k * depth + j]. Whole vectors are read, so that memory
-// goes on to a multiple of panel_lanes().
+// Columns of the right operand: element (k, j) is data[k * depth + j]. Whole vectors are read, so
+// that memory goes on to a multiple of panel_lanes().
 struct RightPanel {
   const float* data;
   std::int64_t depth;
@@ -36,10 +36,10 @@ struct Before {
   std::int64_t row = 0;
 };
 
-// c[r][j] = before(r, j) + sum over k of a(r, k) * b(k, j), for 1 .. kPanelRows rows and 1 .. panel_columns()
-// columns. Rows of c are `stride` apart; it may be what was before. The order of the additions follows from rows and
-// columns.
-void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K, const Before& before,
-                  float* c, std::int64_t stride, const Ahead& next = {});
+// c[r][j] = before(r, j) + sum over k of a(r, k) * b(k, j), for 1 .. kPanelRows rows and 1 ..
+// panel_columns() columns. Rows of c are `stride` apart; it may be what was before. The order of
+// the additions follows from rows and columns.
+void micro_kernel(const LeftPanel& a, const RightPanel& b, int rows, int columns, std::int64_t K,
+                  const Before& before, float* c, std::int64_t stride, const Ahead& next = {});
 
 }  // namespace tensorgrad::cpu

@@ -1,27 +1,29 @@
-// OperandRows: rows of an operand along its last axis. Where they lie in one piece they are read in place, without
-// the divisions that a Reader needs to find its way.
+// OperandRows: rows of an operand along its last axis. Where they lie in one piece they are read in
+// place, without the divisions that a Reader needs to find its way.
 #pragma once
 
 #include <algorithm>
 
 #include "codegen/cpu/reader.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
 class OperandRows {
  public:
-  explicit OperandRows(const ir::Load& load) : reader_(load), place_(load.place), shape_(load.map.shape()) {
+  explicit OperandRows(const ir::Load& load)
+      : reader_(load), place_(load.place), shape_(load.map.shape()) {
     const int last = shape_.rank() - 1;
     in_place_ = load.source == ir::Load::Source::memory && load.map.is_strided() && last >= 0 &&
                 (shape_[last] == 1 || load.map.stride(last) == 1);
     if (!in_place_) return;
     offset_ = load.map.layers()[0].address.offset;
-    for (int d = 0; d < last; ++d) stride_[static_cast<std::size_t>(d)] = load.map.stride(d);
+    for (int d = 0; d < last; ++d) stride_[usize(d)] = load.map.stride(d);
   }
 
   // Distance of neighbours along the axis before the last; only of use if all rows are in place.
   bool in_place() const { return in_place_; }
-  std::int64_t stride() const { return stride_[static_cast<std::size_t>(shape_.rank() - 2)]; }
+  std::int64_t stride() const { return stride_[usize(shape_.rank() - 2)]; }
 
   // Elements first .. first + n - 1 of the row at these positions: where they are, or in `out`.
   template <class... Position>
@@ -34,8 +36,10 @@ class OperandRows {
       return memory.at(place_) + address;
     }
     std::int64_t begin = 0;
-    for (std::size_t d = 0; d < sizeof...(position); ++d) begin = begin * shape_[static_cast<int>(d)] + at[d];
-    return reader_.read(memory, begin * shape_[shape_.rank() - 1] + first, static_cast<int>(n), out);
+    for (std::size_t d = 0; d < sizeof...(position); ++d)
+      begin = begin * shape_[static_cast<int>(d)] + at[d];
+    return reader_.read(memory, begin * shape_[shape_.rank() - 1] + first, static_cast<int>(n),
+                        out);
   }
 
  private:

@@ -15,10 +15,11 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::int64_t kTogether = 4;  // panels that are filled at once, so that whole cache lines are read
+constexpr std::int64_t kTogether =
+    4;  // panels that are filled at once, so that whole cache lines are read
 
-void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
-                std::int64_t NR, float* HWY_RESTRICT to) {
+void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth,
+                std::int64_t columns, std::int64_t NR, float* HWY_RESTRICT to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = columns / NR * NR;
@@ -37,8 +38,8 @@ void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t d
   }
 }
 
-void PackLeft(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
-              float* HWY_RESTRICT to) {
+void PackLeft(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth,
+              std::int64_t columns, float* HWY_RESTRICT to) {
   constexpr std::int64_t R = kPanelRows, kWide = 8;  // kWide: one move
   const std::int64_t whole = columns / R * R;
   for (std::int64_t first = 0; first < whole; first += kTogether * R) {
@@ -58,8 +59,8 @@ void PackLeft(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t dep
 }
 
 // Four columns of a panel, four values of k at a time.
-void TurnFour(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth, std::int64_t NR,
-              float* HWY_RESTRICT to) {
+void TurnFour(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth,
+              std::int64_t NR, float* HWY_RESTRICT to) {
   std::int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;
@@ -90,16 +91,17 @@ void PackTurnedPanels(const float* HWY_RESTRICT from, std::int64_t column, std::
   for (std::int64_t first = 0; first < columns; first += NR, to += NR * depth) {
     const std::int64_t n = std::min(NR, columns - first), quads = n / 4 * 4;
     const float* const in = from + first * column;
-    for (std::int64_t c = 0; c < quads; c += 4) TurnFour(in + c * column, column, depth, NR, to + c);
+    for (std::int64_t c = 0; c < quads; c += 4)
+      TurnFour(in + c * column, column, depth, NR, to + c);
     for (std::int64_t c = quads; c < NR; ++c)
       for (std::int64_t i = 0; i < depth; ++i) to[i * NR + c] = c < n ? in[c * column + i] : 0.0f;
   }
 }
 
-// A vector of columns at a time; four sums in float for a stretch of rows, which are then emptied into
-// double.
-void AddColumnSums(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth, std::int64_t columns,
-                   double* HWY_RESTRICT sum) {
+// A vector of columns at a time; four sums in float for a stretch of rows, which are then emptied
+// into double.
+void AddColumnSums(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth,
+                   std::int64_t columns, double* HWY_RESTRICT sum) {
   constexpr std::int64_t kStretch = 64;
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -122,8 +124,8 @@ void AddColumnSums(const float* HWY_RESTRICT from, std::int64_t row, std::int64_
 
 // N columns at a time.
 template <int N>
-void Dots(const float* HWY_RESTRICT a, const float* HWY_RESTRICT from, std::int64_t column, std::int64_t K,
-          float* HWY_RESTRICT c, bool first) {
+void Dots(const float* HWY_RESTRICT a, const float* HWY_RESTRICT from, std::int64_t column,
+          std::int64_t K, float* HWY_RESTRICT c, bool first) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   hn::Vec<decltype(d)> sum[N];
@@ -140,20 +142,22 @@ void Dots(const float* HWY_RESTRICT a, const float* HWY_RESTRICT from, std::int6
   }
 }
 
-void AddDots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns,
-             float* c, bool first) {
+void AddDots(const float* a, const float* from, std::int64_t column, std::int64_t K,
+             std::int64_t columns, float* c, bool first) {
   std::int64_t j = 0;
   for (; j + 8 <= columns; j += 8) Dots<8>(a, from + j * column, column, K, c + j, first);
   for (; j < columns; ++j) Dots<1>(a, from + j * column, column, K, c + j, first);
 }
 
-void AddParts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n, float* to) {
+void AddParts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n,
+              float* to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     auto sum = hn::LoadU(d, parts + i);
-    for (std::int64_t p = 1; p < count; ++p) sum = hn::Add(sum, hn::LoadU(d, parts + p * stride + i));
+    for (std::int64_t p = 1; p < count; ++p)
+      sum = hn::Add(sum, hn::LoadU(d, parts + p * stride + i));
     hn::StoreU(sum, d, to + i);
   }
   for (; i < n; ++i) {
@@ -180,22 +184,24 @@ void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::i
                  std::int64_t NR, float* to) {
   HWY_DYNAMIC_DISPATCH(PackPanels)(from, row, depth, columns, NR, to);
 }
-void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns,
-                        std::int64_t NR, float* to) {
+void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth,
+                        std::int64_t columns, std::int64_t NR, float* to) {
   HWY_DYNAMIC_DISPATCH(PackTurnedPanels)(from, column, depth, columns, NR, to);
 }
-void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, float* to) {
+void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
+               float* to) {
   HWY_DYNAMIC_DISPATCH(PackLeft)(from, row, depth, columns, to);
 }
 void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                      double* sum) {
   HWY_DYNAMIC_DISPATCH(AddColumnSums)(from, row, depth, columns, sum);
 }
-void add_dots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns,
-              float* c, bool first) {
+void add_dots(const float* a, const float* from, std::int64_t column, std::int64_t K,
+              std::int64_t columns, float* c, bool first) {
   HWY_DYNAMIC_DISPATCH(AddDots)(a, from, column, K, columns, c, first);
 }
-void add_parts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n, float* to) {
+void add_parts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n,
+               float* to) {
   HWY_DYNAMIC_DISPATCH(AddParts)(parts, stride, count, n, to);
 }
 

@@ -1,4 +1,5 @@
-// What prepares the operands of a matrix product for the micro-kernel, compiled for every SIMD target.
+// What prepares the operands of a matrix product for the micro-kernel, compiled for every SIMD
+// target.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +11,26 @@ namespace tensorgrad::cpu {
 void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                  std::int64_t NR, float* to);
 // The same where it is from[i + j * column]: turned around on the way.
-void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth, std::int64_t columns,
-                        std::int64_t NR, float* to);
+void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth,
+                        std::int64_t columns, std::int64_t NR, float* to);
 
 // Panels of kPanelRows columns. What is past the edge is left as it is: nobody reads it.
-void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns, float* to);
+void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
+               float* to);
 
-// sum[j] += the sum of from[i * row + j] over i. Whole vectors are read and written: memory and `sum` go on
-// to a multiple of panel_lanes(). Short stretches are added in float, in an order of their own.
+// sum[j] += the sum of from[i * row + j] over i. Whole vectors are read and written: memory and
+// `sum` go on to a multiple of panel_lanes(). Short stretches are added in float, in an order of
+// their own.
 void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                      double* sum);
 
-// c[j] (+)= the sum of a[k] * from[k + j * column] over k: one row, where values of k lie side by side.
-// `first` overwrites.
-void add_dots(const float* a, const float* from, std::int64_t column, std::int64_t K, std::int64_t columns,
-              float* c, bool first);
+// c[j] (+)= the sum of a[k] * from[k + j * column] over k: one row, where values of k lie side by
+// side. `first` overwrites.
+void add_dots(const float* a, const float* from, std::int64_t column, std::int64_t K,
+              std::int64_t columns, float* c, bool first);
 
 // to[i] = parts[i] + parts[stride + i] + ..., in this order; `to` may be `parts`.
-void add_parts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n, float* to);
+void add_parts(const float* parts, std::int64_t stride, std::int64_t count, std::int64_t n,
+               float* to);
 
 }  // namespace tensorgrad::cpu

@@ -1,5 +1,5 @@
-// 2^x for vectors, as cheap as the inner loops of attention and of the selective scan need it. Included once per SIMD
-// target, inside of none.
+// 2^x for vectors, as cheap as the inner loops of attention and of the selective scan need it.
+// Included once per SIMD target, inside of none.
 #if defined(TENSORGRAD_CPU_POWER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_POWER_INL_H
 #undef TENSORGRAD_CPU_POWER_INL_H
@@ -16,8 +16,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr float kLog2E = 1.44269504f;
 
-// 2^(a b) = scale * (1 + rest), for exponents below 128; `vanishes` where it is less than 2^-126. Adding kWhole
-// rounds to a whole number and leaves it, with the bias of an exponent, in the lowest bits. NaN does not vanish.
+// 2^(a b) = scale * (1 + rest), for exponents below 128; `vanishes` where it is less than 2^-126.
+// Adding kWhole rounds to a whole number and leaves it, with the bias of an exponent, in the lowest
+// bits. NaN does not vanish.
 template <class D, class V = hn::Vec<D>>
 struct PowerParts {
   V scale, rest;
@@ -26,8 +27,9 @@ struct PowerParts {
 
 inline constexpr float kWhole = 12582912.0f + 127.0f;
 
-// From the exponent in two forms: `sum` = exponent + kWhole, rounded, and what is left of it, in -1/2 .. 1/2. The
-// polynomial is the best one of its degree (2.6e-9); with roundings 1 + rest is within 1e-7 of the truth.
+// From the exponent in two forms: `sum` = exponent + kWhole, rounded, and what is left of it, in
+// -1/2 .. 1/2. The polynomial is the best one of its degree (2.6e-9); with roundings 1 + rest is
+// within 1e-7 of the truth.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE PowerParts<D> TakeApart(D d, V sum, V r) {
   const hn::RebindToUnsigned<D> du;
@@ -40,7 +42,8 @@ HWY_INLINE PowerParts<D> TakeApart(D d, V sum, V r) {
           hn::Lt(sum, hn::Set(d, kWhole - 126.0f))};
 }
 
-// 2^(a b) for a product below 128, 0 where that is less than 2^-126; and 2^(a b) - 1 without loss where that is small.
+// 2^(a b) for a product below 128, 0 where that is less than 2^-126; and 2^(a b) - 1 without loss
+// where that is small.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V PowerOfProduct(D d, V a, V b) {
   const V whole = hn::Set(d, kWhole), sum = hn::MulAdd(a, b, whole);
@@ -51,7 +54,8 @@ template <class D, class V = hn::Vec<D>>
 HWY_INLINE V PowerOfProductMinus1(D d, V a, V b) {
   const V whole = hn::Set(d, kWhole), one = hn::Set(d, 1.0f), sum = hn::MulAdd(a, b, whole);
   const PowerParts<D> y = TakeApart(d, sum, hn::MulSub(a, b, hn::Sub(sum, whole)));
-  return hn::IfThenElse(y.vanishes, hn::Neg(one), hn::MulAdd(y.scale, y.rest, hn::Sub(y.scale, one)));
+  return hn::IfThenElse(y.vanishes, hn::Neg(one),
+                        hn::MulAdd(y.scale, y.rest, hn::Sub(y.scale, one)));
 }
 
 }  // namespace tensorgrad::cpu::HWY_NAMESPACE

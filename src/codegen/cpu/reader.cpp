@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codegen/cpu/vector_loops.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -41,10 +42,12 @@ std::int64_t Reader::period() const {
   const int rank = coarse_.shape.rank();
   if (form_ == Form::direct || form_ == Form::splat || rank < 2) return 0;
   const auto repeats = [&](const ir::Affine& form) {
-    return std::all_of(form.coef.begin(), form.coef.begin() + rank - 1, [](std::int64_t c) { return c == 0; });
+    return std::all_of(form.coef.begin(), form.coef.begin() + rank - 1,
+                       [](std::int64_t c) { return c == 0; });
   };
-  const bool all = repeats(coarse_.address) && std::all_of(coarse_.guards.begin(), coarse_.guards.end(),
-                                                           [&](const ir::Guard& g) { return repeats(g.form); });
+  const bool all =
+      repeats(coarse_.address) && std::all_of(coarse_.guards.begin(), coarse_.guards.end(),
+                                              [&](const ir::Guard& g) { return repeats(g.form); });
   return all ? coarse_.shape[rank - 1] : 0;
 }
 
@@ -53,13 +56,14 @@ bool Reader::overlaps(const ir::Place& place, std::int64_t count) const {
   if (form_ == Form::general) return true;
   std::int64_t low = load_.place.offset + coarse_.address.offset, high = low;
   for (int d = 0; d < coarse_.shape.rank(); ++d) {
-    const std::int64_t far = coarse_.address.coef[static_cast<std::size_t>(d)] * (coarse_.shape[d] - 1);
+    const std::int64_t far = coarse_.address.coef[usize(d)] * (coarse_.shape[d] - 1);
     (far < 0 ? low : high) += far;
   }
   return low < place.offset + count && place.offset <= high;
 }
 
-void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stride, int n, float* to) const {
+void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stride, int n,
+                      float* to) const {
   switch (load_.source) {
     case ir::Load::Source::memory: {
       const float* from = base + address;
@@ -74,7 +78,9 @@ void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stri
     case ir::Load::Source::iota:
       iota_loop(static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(stride), to, n);
       return;
-    case ir::Load::Source::constant: std::fill_n(to, n, element(load_.value, load_.dtype)); return;
+    case ir::Load::Source::constant:
+      std::fill_n(to, n, element(load_.value, load_.dtype));
+      return;
   }
 }
 
@@ -82,8 +88,11 @@ const float* Reader::read(const Memory& memory, std::int64_t begin, int n, float
   if (n == 0) return out;
   const float* base = load_.source == ir::Load::Source::memory ? memory.at(load_.place) : nullptr;
   switch (form_) {
-    case Form::direct: return base + coarse_.address.offset + begin;
-    case Form::splat: copy_run(base, coarse_.address.offset, 0, n, out); return out;
+    case Form::direct:
+      return base + coarse_.address.offset + begin;
+    case Form::splat:
+      copy_run(base, coarse_.address.offset, 0, n, out);
+      return out;
     case Form::strided: {
       float* to = out;
       const float* whole = nullptr;
@@ -106,7 +115,9 @@ const float* Reader::read(const Memory& memory, std::int64_t begin, int n, float
             else
               copy_run(base, address, stride, run, out + at);
           },
-          [&](int at, double fill, int run) { std::fill_n(out + at, run, element(fill, load_.dtype)); });
+          [&](int at, double fill, int run) {
+            std::fill_n(out + at, run, element(fill, load_.dtype));
+          });
       return whole ? whole : out;
     }
   }

@@ -8,15 +8,14 @@
 
 #include "codegen/cpu/run_walk.h"
 #include "ir/kernel.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
 // Start of each space.
 struct Memory {
   std::array<float*, ir::kSpaces> space{};
-  float* at(const ir::Place& place) const {
-    return space[static_cast<std::size_t>(place.space)] + place.offset;
-  }
+  float* at(const ir::Place& place) const { return space[usize(place.space)] + place.offset; }
 };
 
 class Reader {
@@ -29,12 +28,14 @@ class Reader {
 
   // All elements are the same one.
   bool splat() const { return form_ == Form::splat; }
-  // The same `length` elements again and again, which the first `length` of the space are. Zero if there are none.
+  // The same `length` elements again and again, which the first `length` of the space are. Zero if
+  // there are none.
   std::int64_t period() const;
   // Whether elements come from memory that overlaps that many elements at `place`.
   bool overlaps(const ir::Place& place, std::int64_t count) const;
 
-  // Calls f(first address, stride, count) for each run of the innermost axis; only for strided maps.
+  // Calls f(first address, stride, count) for each run of the innermost axis; only for strided
+  // maps.
   template <class F>
   void each_run(std::int64_t begin, int n, F f) const;
 
@@ -42,7 +43,8 @@ class Reader {
   enum class Form : std::uint8_t { direct, splat, strided, general };
 
   // Elements at address, address + stride, ...
-  void copy_run(const float* base, std::int64_t address, std::int64_t stride, int n, float* to) const;
+  void copy_run(const float* base, std::int64_t address, std::int64_t stride, int n,
+                float* to) const;
 
   ir::Load load_;
   Form form_ = Form::general;
@@ -60,10 +62,10 @@ void Reader::each_run(std::int64_t begin, int n, F f) const {
   for (int d = rank - 1; d >= 0; --d) {
     position[d] = rest % coarse_.shape[d];
     rest /= coarse_.shape[d];
-    address += position[d] * coef[static_cast<std::size_t>(d)];
+    address += position[d] * coef[usize(d)];
   }
   const std::int64_t inner = coarse_.shape[rank - 1];
-  const std::int64_t stride = coef[static_cast<std::size_t>(rank - 1)];
+  const std::int64_t stride = coef[usize(rank - 1)];
   while (n > 0) {
     const int run = static_cast<int>(std::min<std::int64_t>(n, inner - position[rank - 1]));
     f(address, stride, run);
@@ -72,9 +74,9 @@ void Reader::each_run(std::int64_t begin, int n, F f) const {
     address -= position[rank - 1] * stride;
     position[rank - 1] = 0;
     for (int d = rank - 2; d >= 0; --d) {
-      address += coef[static_cast<std::size_t>(d)];
+      address += coef[usize(d)];
       if (++position[d] < coarse_.shape[d]) break;
-      address -= coef[static_cast<std::size_t>(d)] * coarse_.shape[d];
+      address -= coef[usize(d)] * coarse_.shape[d];
       position[d] = 0;
     }
   }

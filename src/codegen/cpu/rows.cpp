@@ -5,6 +5,7 @@
 #include "codegen/cpu/compiled.h"
 #include "schedule/fuse.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -15,12 +16,13 @@ using ir::ScalarOp;
 
 namespace {
 
-constexpr std::int64_t kTaskWork = 1 << 17;   // elements times cost that one task takes
-constexpr std::int64_t kRowWork = 24;         // elements that a row costs beside its own
-constexpr std::int64_t kChunk = 1 << 14;      // elements of one long row that one task takes
-constexpr std::int64_t kChunkRows = 256;      // rows of a columns kernel that one task takes
-constexpr std::int64_t kShortRow = 16;        // rows below this are not worth a loop of their own
-constexpr std::int64_t kLongRow = schedule::kLongestRow;  // rows up to this fit scratch memory as a whole
+constexpr std::int64_t kTaskWork = 1 << 17;  // elements times cost that one task takes
+constexpr std::int64_t kRowWork = 24;        // elements that a row costs beside its own
+constexpr std::int64_t kChunk = 1 << 14;     // elements of one long row that one task takes
+constexpr std::int64_t kChunkRows = 256;     // rows of a columns kernel that one task takes
+constexpr std::int64_t kShortRow = 16;       // rows below this are not worth a loop of their own
+constexpr std::int64_t kLongRow =
+    schedule::kLongestRow;  // rows up to this fit scratch memory as a whole
 
 std::vector<Reg> kept_of(const Kernel& kernel) {
   std::vector<Reg> kept;
@@ -30,8 +32,9 @@ std::vector<Reg> kept_of(const Kernel& kernel) {
   return kept;
 }
 
-// The length of the rows that the elements of a kernel without reductions are taken as: that of a row which some load
-// repeats all over, so that a bias is not copied for every row. 1 if there is none, or several.
+// The length of the rows that the elements of a kernel without reductions are taken as: that of a
+// row which some load repeats all over, so that a bias is not copied for every row. 1 if there is
+// none, or several.
 std::int64_t repeated_row(const Kernel& kernel) {
   std::int64_t length = 1;
   for (const ir::Load& load : kernel.loads) {
@@ -43,8 +46,8 @@ std::int64_t repeated_row(const Kernel& kernel) {
   return length;
 }
 
-// Rows that fit scratch memory: as many whole ones at a time as fill a block. Without reductions, rows are of any
-// length that suits.
+// Rows that fit scratch memory: as many whole ones at a time as fill a block. Without reductions,
+// rows are of any length that suits.
 class ShortRows : public Compiled {
  public:
   ShortRows(const Kernel& kernel, std::int64_t lines, std::int64_t length)
@@ -55,12 +58,15 @@ class ShortRows : public Compiled {
         program_(kernel.loads, kernel.program, kept_of(kernel), length,
                  static_cast<int>(std::max<std::int64_t>(kBlock, per_block_ * length))) {
     std::vector<ir::Store> per_element;
-    for (const ir::Store& s : kernel_.stores) (kernel_.program.line(s.value) ? line_stores_ : per_element).push_back(s);
+    for (const ir::Store& s : kernel_.stores)
+      (kernel_.program.line(s.value) ? line_stores_ : per_element).push_back(s);
     const std::vector<bool> stored = program_.store_at(per_element, kernel.elements());
     for (std::size_t i = 0; i < stored.size(); ++i)
       if (!stored[i]) copied_.push_back(per_element[i]);
     const std::int64_t row = (length + (length > 1 ? kRowWork : 0)) * program_.cost();
-    per_task_ = ceil_div(std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(1, row)), per_block_) * per_block_;
+    per_task_ = ceil_div(std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(1, row)),
+                         per_block_) *
+                per_block_;
   }
 
   void run(const Memory& memory, Executor& executor) const override {
@@ -72,8 +78,10 @@ class ShortRows : public Compiled {
         const auto rows = static_cast<int>(std::min(per_block_, end - row));
         const Block block{row * length_, static_cast<int>(rows * length_), row, rows};
         const float* const* values = program_.run(memory, block, scratch);
-        for (const ir::Store& s : copied_) std::copy_n(values[s.value], block.n, memory.at(s.place) + block.begin);
-        for (const ir::Store& s : line_stores_) std::copy_n(values[s.value], rows, memory.at(s.place) + row);
+        for (const ir::Store& s : copied_)
+          std::copy_n(values[s.value], block.n, memory.at(s.place) + block.begin);
+        for (const ir::Store& s : line_stores_)
+          std::copy_n(values[s.value], rows, memory.at(s.place) + row);
       }
     });
   }
@@ -92,7 +100,8 @@ class TwoPhase : public Compiled {
   explicit TwoPhase(const Kernel& kernel)
       : kernel_(kernel), program_(kernel.loads, kernel.program, kept_of(kernel)) {
     for (const ir::Store& s : kernel.stores)
-      if (!kernel.program.line(s.value)) internal_error("a row of {} elements is stored: {}", kernel.length, kernel.name);
+      if (!kernel.program.line(s.value))
+        internal_error("a row of {} elements is stored: {}", kernel.length, kernel.name);
     for (std::size_t i = 0; i < kernel.program.code.size(); ++i)
       if (kernel.program.code[i].op == ScalarOp::reduce) {
         const Instr& in = kernel.program.code[i];
@@ -106,21 +115,23 @@ class TwoPhase : public Compiled {
     const std::int64_t lines = kernel_.lines;
     if (lines == 0) return;
     const bool columns = kernel_.kind == Kernel::Kind::columns;
-    const std::int64_t chunks = std::max<std::int64_t>(1, ceil_div(kernel_.length, columns ? kChunkRows : kChunk));
+    const std::int64_t chunks =
+        std::max<std::int64_t>(1, ceil_div(kernel_.length, columns ? kChunkRows : kChunk));
     const std::int64_t plane = chunks * lines;  // of one reduction
-    std::vector<double> parts(static_cast<std::size_t>(plane) * reductions_.size());
+    std::vector<double> parts(usize(plane) * reductions_.size());
     if (columns)
       column_parts(memory, executor, chunks, parts);
     else
       row_parts(memory, executor, chunks, parts);
-    std::vector<float> totals(static_cast<std::size_t>(lines) * reductions_.size());
+    std::vector<float> totals(usize(lines) * reductions_.size());
     for (std::size_t r = 0; r < reductions_.size(); ++r) {
       const Instr& in = instr(r);
-      const double* from = parts.data() + static_cast<std::size_t>(plane) * r;
+      const double* from = parts.data() + usize(plane) * r;
       for (std::int64_t line = 0; line < lines; ++line) {
         double acc = from[line];
-        for (std::int64_t c = 1; c < chunks; ++c) acc = combine_two(in.combine, in.dtype, acc, from[c * lines + line]);
-        totals[static_cast<std::size_t>(lines) * r + static_cast<std::size_t>(line)] = element(acc, in.dtype);
+        for (std::int64_t c = 1; c < chunks; ++c)
+          acc = combine_two(in.combine, in.dtype, acc, from[c * lines + line]);
+        totals[usize(lines) * r + usize(line)] = element(acc, in.dtype);
       }
     }
     finish(memory, totals);
@@ -129,20 +140,23 @@ class TwoPhase : public Compiled {
  private:
   const Instr& instr(std::size_t r) const { return kernel_.program.code[reductions_[r]]; }
 
-  void row_parts(const Memory& memory, Executor& executor, std::int64_t chunks, std::vector<double>& parts) const {
+  void row_parts(const Memory& memory, Executor& executor, std::int64_t chunks,
+                 std::vector<double>& parts) const {
     const std::int64_t lines = kernel_.lines, length = kernel_.length;
     executor.run(lines * chunks, [&](std::int64_t task) {
       float* const scratch = scratch_floats(program_.scratch());
       const std::int64_t row = task / chunks, chunk = task % chunks;
       const auto part = [&](std::size_t r) -> double& {
-        return parts[static_cast<std::size_t>(chunks * lines) * r + static_cast<std::size_t>(chunk * lines + row)];
+        return parts[usize(chunks * lines) * r + usize(chunk * lines + row)];
       };
-      for (std::size_t r = 0; r < reductions_.size(); ++r) part(r) = ir::identity(instr(r).combine, instr(r).dtype);
+      for (std::size_t r = 0; r < reductions_.size(); ++r)
+        part(r) = ir::identity(instr(r).combine, instr(r).dtype);
       const std::int64_t end = std::min(length, (chunk + 1) * kChunk);
       for (std::int64_t i = chunk * kChunk; i < end; i += kBlock) {
         const int n = static_cast<int>(std::min<std::int64_t>(kBlock, end - i));
         const Block block{row * length + i, n, 0, 0};
-        const float* const* values = program_.run(memory, block, scratch, BlockProgram::Part::elements);
+        const float* const* values =
+            program_.run(memory, block, scratch, BlockProgram::Part::elements);
         for (std::size_t r = 0; r < reductions_.size(); ++r) {
           const Instr& in = instr(r);
           double folded = 0;
@@ -153,15 +167,17 @@ class TwoPhase : public Compiled {
     });
   }
 
-  void column_parts(const Memory& memory, Executor& executor, std::int64_t chunks, std::vector<double>& parts) const {
-    const std::int64_t lines = kernel_.lines, length = kernel_.length, blocks = ceil_div(lines, kBlock);
+  void column_parts(const Memory& memory, Executor& executor, std::int64_t chunks,
+                    std::vector<double>& parts) const {
+    const std::int64_t lines = kernel_.lines, length = kernel_.length,
+                       blocks = ceil_div(lines, kBlock);
     const std::int64_t together = std::max<std::int64_t>(1, kBlock / lines);  // rows of a block
     executor.run(blocks * chunks, [&](std::int64_t task) {
       float* const scratch = scratch_floats(program_.scratch());
       const std::int64_t column = task % blocks * kBlock, chunk = task / blocks;
       const std::int64_t width = std::min<std::int64_t>(kBlock, lines - column);
       const auto part = [&](std::size_t r) {
-        return parts.data() + static_cast<std::size_t>(chunks * lines) * r + static_cast<std::size_t>(chunk * lines + column);
+        return parts.data() + usize(chunks * lines) * r + usize(chunk * lines + column);
       };
       for (std::size_t r = 0; r < reductions_.size(); ++r)
         std::fill_n(part(r), width, ir::identity(instr(r).combine, instr(r).dtype));
@@ -169,8 +185,10 @@ class TwoPhase : public Compiled {
       for (std::int64_t row = chunk * kChunkRows; row < end; row += together) {
         const std::int64_t rows = std::min(together, end - row);
         const Block block{row * lines + column, static_cast<int>(rows * width), 0, 0};
-        const float* const* values = program_.run(memory, block, scratch, BlockProgram::Part::elements);
-        for (std::size_t r = 0; r < reductions_.size(); ++r) column_folds_[r](values[instr(r).a], rows, width, part(r));
+        const float* const* values =
+            program_.run(memory, block, scratch, BlockProgram::Part::elements);
+        for (std::size_t r = 0; r < reductions_.size(); ++r)
+          column_folds_[r](values[instr(r).a], rows, width, part(r));
       }
     });
   }
@@ -183,10 +201,11 @@ class TwoPhase : public Compiled {
     for (std::int64_t line = 0; line < lines; line += kBlock) {
       const Block block{0, 0, line, static_cast<int>(std::min<std::int64_t>(kBlock, lines - line))};
       for (std::size_t r = 0; r < reductions_.size(); ++r)
-        given[reductions_[r]] = totals.data() + static_cast<std::size_t>(lines) * r + static_cast<std::size_t>(line);
-      const float* const* values =
-          program_.run(memory, block, scratch, BlockProgram::Part::lines, {.reductions = given.data()});
-      for (const ir::Store& s : kernel_.stores) std::copy_n(values[s.value], block.lines, memory.at(s.place) + line);
+        given[reductions_[r]] = totals.data() + usize(lines) * r + usize(line);
+      const float* const* values = program_.run(memory, block, scratch, BlockProgram::Part::lines,
+                                                {.reductions = given.data()});
+      for (const ir::Store& s : kernel_.stores)
+        std::copy_n(values[s.value], block.lines, memory.at(s.place) + line);
     }
   }
 
@@ -201,15 +220,19 @@ class TwoPhase : public Compiled {
 
 std::unique_ptr<Compiled> compile_rows(const Kernel& kernel) {
   const auto& code = kernel.program.code;
-  const bool reduces = std::any_of(code.begin(), code.end(), [](const Instr& in) { return in.line; });
+  const bool reduces =
+      std::any_of(code.begin(), code.end(), [](const Instr& in) { return in.line; });
   if (!reduces) {
     const std::int64_t length = repeated_row(kernel);
     return std::make_unique<ShortRows>(kernel, kernel.elements() / length, length);
   }
-  if (kernel.length <= kLongRow) return std::make_unique<ShortRows>(kernel, kernel.lines, kernel.length);
+  if (kernel.length <= kLongRow)
+    return std::make_unique<ShortRows>(kernel, kernel.lines, kernel.length);
   return std::make_unique<TwoPhase>(kernel);
 }
 
-std::unique_ptr<Compiled> compile_columns(const Kernel& kernel) { return std::make_unique<TwoPhase>(kernel); }
+std::unique_ptr<Compiled> compile_columns(const Kernel& kernel) {
+  return std::make_unique<TwoPhase>(kernel);
+}
 
 }  // namespace tensorgrad::cpu

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/index_map.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -27,7 +28,8 @@ class RunWalk {
  private:
   // Numbers start, start+step, ... in the row-major order of layer `l`.
   template <class Data, class Fill>
-  void walk(std::size_t l, int at, std::int64_t start, std::int64_t step, int n, Data& data, Fill& fill) const {
+  void walk(std::size_t l, int at, std::int64_t start, std::int64_t step, int n, Data& data,
+            Fill& fill) const {
     const ir::Layer& layer = layers_[l];
     const int rank = layer.shape.rank();
     while (n > 0) {
@@ -55,20 +57,21 @@ class RunWalk {
 
   // Elements from .. to-1 of a run whose first element is at `position`; guards before `g` hold.
   template <class Data, class Fill>
-  void guarded(std::size_t l, std::size_t g, int at, int from, int to, const std::int64_t* position, int axis,
-               std::int64_t stride, Data& data, Fill& fill) const {
+  void guarded(std::size_t l, std::size_t g, int at, int from, int to, const std::int64_t* position,
+               int axis, std::int64_t stride, Data& data, Fill& fill) const {
     if (from >= to) return;
     const ir::Layer& layer = layers_[l];
     const auto step_of = [&](const ir::Affine& form) {
-      return axis < 0 ? 0 : form.coef[static_cast<std::size_t>(axis)] * stride;
+      return axis < 0 ? 0 : form.coef[usize(axis)] * stride;
     };
     const auto value_of = [&](const ir::Affine& form) {
       std::int64_t v = form.offset;
-      for (int d = 0; d < layer.shape.rank(); ++d) v += form.coef[static_cast<std::size_t>(d)] * position[d];
+      for (int d = 0; d < layer.shape.rank(); ++d) v += form.coef[usize(d)] * position[d];
       return v;
     };
     if (g == layer.guards.size()) {
-      const std::int64_t step = step_of(layer.address), first = value_of(layer.address) + from * step;
+      const std::int64_t step = step_of(layer.address),
+                         first = value_of(layer.address) + from * step;
       if (l + 1 == layers_.size())
         data(at + from, first, step, to - from);
       else
@@ -82,12 +85,14 @@ class RunWalk {
     if (step == 0) {
       if (v < 0 || v > top) high = low;
     } else {
-      const std::int64_t enter = step > 0 ? -v : v - top, leave = step > 0 ? top - v : v, s = std::abs(step);
-      low = std::clamp<std::int64_t>(enter > 0 ? (enter + s - 1) / s : 0, from, to);
+      const std::int64_t enter = step > 0 ? -v : v - top, leave = step > 0 ? top - v : v,
+                         s = std::abs(step);
+      low = std::clamp<std::int64_t>(enter > 0 ? ceil_div(enter, s) : 0, from, to);
       high = leave < 0 ? low : std::clamp<std::int64_t>(leave / s + 1, low, to);
     }
     if (low > from) fill(at + from, guard.fill, static_cast<int>(low - from));
-    guarded(l, g + 1, at, static_cast<int>(low), static_cast<int>(high), position, axis, stride, data, fill);
+    guarded(l, g + 1, at, static_cast<int>(low), static_cast<int>(high), position, axis, stride,
+            data, fill);
     if (high < to) fill(at + static_cast<int>(high), guard.fill, static_cast<int>(to - high));
   }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "codegen/cpu/compiled.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -36,7 +37,8 @@ class Scan : public Compiled {
   void scan_row(const Memory& memory, std::int64_t row) const {
     float* const scratch = scratch_floats(program_.scratch());
     double no_fill = 0;
-    T* const out = reinterpret_cast<T*>(memory.at(place_)) + map_.address_of_linear(row * length_, no_fill);
+    T* const out =
+        reinterpret_cast<T*>(memory.at(place_)) + map_.address_of_linear(row * length_, no_fill);
     const std::int64_t stride = map_.stride(map_.shape().rank() - 1);
     Sum sum = 0;
     const std::int64_t blocks = ceil_div(length_, kBlock);
@@ -44,7 +46,7 @@ class Scan : public Compiled {
       const std::int64_t begin = (reverse_ ? blocks - 1 - b : b) * kBlock;
       const int n = static_cast<int>(std::min<std::int64_t>(kBlock, length_ - begin));
       const T* value = reinterpret_cast<const T*>(
-          program_.run(memory, {row * length_ + begin, n, 0, 0}, scratch)[static_cast<std::size_t>(value_)]);
+          program_.run(memory, {row * length_ + begin, n, 0, 0}, scratch)[usize(value_)]);
       for (int i = 0; i < n; ++i) {
         const int j = reverse_ ? n - 1 - i : i;
         sum += static_cast<Sum>(value[j]);
@@ -90,9 +92,10 @@ class ArgReduce : public Compiled {
     for (std::int64_t begin = 0; begin < inner_; begin += kBlock) {
       const int n = static_cast<int>(std::min<std::int64_t>(kBlock, inner_ - begin));
       const T* x = reinterpret_cast<const T*>(
-          program_.run(memory, {row * inner_ + begin, n, 0, 0}, scratch)[static_cast<std::size_t>(value_)]);
+          program_.run(memory, {row * inner_ + begin, n, 0, 0}, scratch)[usize(value_)]);
       for (int i = 0; i < n; ++i) {
-        const bool better = where < 0 || (best == best && (x[i] != x[i] || (largest_ ? x[i] > best : x[i] < best)));
+        const bool better =
+            where < 0 || (best == best && (x[i] != x[i] || (largest_ ? x[i] > best : x[i] < best)));
         if (better) best = x[i], where = begin + i;
       }
     }
@@ -108,10 +111,13 @@ class ArgReduce : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_scan(const ir::Kernel& kernel) { return std::make_unique<Scan>(kernel); }
+std::unique_ptr<Compiled> compile_scan(const ir::Kernel& kernel) {
+  return std::make_unique<Scan>(kernel);
+}
 
 std::unique_ptr<Compiled> compile_arg_reduce(const ir::Kernel& kernel) {
-  if (kernel.program.code.back().dtype == DType::f32) return std::make_unique<ArgReduce<float>>(kernel);
+  if (kernel.program.code.back().dtype == DType::f32)
+    return std::make_unique<ArgReduce<float>>(kernel);
   return std::make_unique<ArgReduce<std::int32_t>>(kernel);
 }
 

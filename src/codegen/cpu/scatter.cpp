@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "codegen/cpu/compiled.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -15,7 +16,8 @@ void check(std::int32_t id, std::int64_t extent, ir::NodeId node) {
 
 // Reads `count` elements of a load from `begin`, block by block: f(position, value).
 template <class F>
-void each_element(const Reader& reader, const Memory& memory, std::int64_t begin, std::int64_t count, float* block, F f) {
+void each_element(const Reader& reader, const Memory& memory, std::int64_t begin,
+                  std::int64_t count, float* block, F f) {
   for (std::int64_t i = 0; i < count; i += kBlock) {
     const int n = static_cast<int>(std::min<std::int64_t>(kBlock, count - i));
     const float* x = reader.read(memory, begin + i, n, block);
@@ -29,16 +31,21 @@ std::int32_t as_id(float bits) { return *reinterpret_cast<const std::int32_t*>(&
 class SegmentSum : public Compiled {
  public:
   explicit SegmentSum(const ir::Kernel& kernel)
-      : ids_(kernel.loads[0]), values_(kernel.loads[1]), place_(kernel.stores[0].place),
-        node_(kernel.stores[0].node), P_(kernel.length), D_(kernel.lines), rows_(kernel.extent) {}
+      : ids_(kernel.loads[0]),
+        values_(kernel.loads[1]),
+        place_(kernel.stores[0].place),
+        node_(kernel.stores[0].node),
+        P_(kernel.length),
+        D_(kernel.lines),
+        rows_(kernel.extent) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
     std::fill_n(out, rows_ * D_, 0.0f);
-    std::vector<std::int32_t> ids(static_cast<std::size_t>(P_));
+    std::vector<std::int32_t> ids(usize(P_));
     each_element(ids_, memory, 0, P_, scratch_floats(kBlock), [&](std::int64_t p, float bits) {
-      ids[static_cast<std::size_t>(p)] = as_id(bits);
-      check(ids[static_cast<std::size_t>(p)], rows_, node_);
+      ids[usize(p)] = as_id(bits);
+      check(ids[usize(p)], rows_, node_);
     });
     constexpr std::int64_t kColumns = 64;
     executor.run(ceil_div(D_, kColumns), [&](std::int64_t task) {
@@ -47,7 +54,7 @@ class SegmentSum : public Compiled {
       const int n = static_cast<int>(std::min(kColumns, D_ - first));
       for (std::int64_t p = 0; p < P_; ++p) {
         const float* x = values_.read(memory, p * D_ + first, n, block);
-        add_into(out + ids[static_cast<std::size_t>(p)] * D_ + first, x, n);
+        add_into(out + ids[usize(p)] * D_ + first, x, n);
       }
     });
   }
@@ -62,9 +69,15 @@ class SegmentSum : public Compiled {
 class ScatterAdd : public Compiled {
  public:
   explicit ScatterAdd(const ir::Kernel& kernel)
-      : ids_(kernel.loads[0]), values_(kernel.loads[1]), place_(kernel.stores[0].place),
-        node_(kernel.stores[0].node), map_(kernel.store_map), length_(kernel.length), rows_(kernel.lines),
-        extent_(kernel.extent), stride_(map_.stride(map_.shape().rank() - 1)) {}
+      : ids_(kernel.loads[0]),
+        values_(kernel.loads[1]),
+        place_(kernel.stores[0].place),
+        node_(kernel.stores[0].node),
+        map_(kernel.store_map),
+        length_(kernel.length),
+        rows_(kernel.lines),
+        extent_(kernel.extent),
+        stride_(map_.stride(map_.shape().rank() - 1)) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
@@ -96,7 +109,11 @@ class ScatterAdd : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_segment_sum(const ir::Kernel& kernel) { return std::make_unique<SegmentSum>(kernel); }
-std::unique_ptr<Compiled> compile_scatter_add(const ir::Kernel& kernel) { return std::make_unique<ScatterAdd>(kernel); }
+std::unique_ptr<Compiled> compile_segment_sum(const ir::Kernel& kernel) {
+  return std::make_unique<SegmentSum>(kernel);
+}
+std::unique_ptr<Compiled> compile_scatter_add(const ir::Kernel& kernel) {
+  return std::make_unique<ScatterAdd>(kernel);
+}
 
 }  // namespace tensorgrad::cpu

@@ -1,11 +1,12 @@
-// Kernels of kind `selective_scan` and its gradient. A task is one block of channels of one sequence: it walks along
-// the sequence chunk by chunk, and holds the states of one chunk at most. Operands are copied into rows of
-// kScanChannels floats on the way, whatever their maps are.
+// Kernels of kind `selective_scan` and its gradient. A task is one block of channels of one
+// sequence: it walks along the sequence chunk by chunk, and holds the states of one chunk at most.
+// Operands are copied into rows of kScanChannels floats on the way, whatever their maps are.
 #include <algorithm>
 
 #include "codegen/cpu/compiled.h"
 #include "codegen/cpu/operand_rows.h"
 #include "codegen/cpu/selective_scan_lanes.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -37,7 +38,9 @@ struct Block {
 class Scan : public Compiled {
  protected:
   explicit Scan(const ir::Kernel& kernel)
-      : s_(kernel.selective_scan), chunk_(std::min(s_.chunk, s_.L)), place_(kernel.stores[0].place) {
+      : s_(kernel.selective_scan),
+        chunk_(std::min(s_.chunk, s_.L)),
+        place_(kernel.stores[0].place) {
     for (const ir::Load& load : kernel.loads) readers_.emplace_back(load), rows_.emplace_back(load);
   }
 
@@ -51,7 +54,9 @@ class Scan : public Compiled {
   struct Operands {
     float *A, *D, *u, *delta, *B, *C, *line;
   };
-  std::int64_t operand_floats() const { return (2 * s_.N + 4 + 2 * chunk_) * K + 2 * chunk_ * s_.N; }
+  std::int64_t operand_floats() const {
+    return (2 * s_.N + 4 + 2 * chunk_) * K + 2 * chunk_ * s_.N;
+  }
 
   Operands read_sequence(const Memory& memory, const Block& at, Arrays& arrays) const {
     Operands o{};
@@ -69,28 +74,31 @@ class Scan : public Compiled {
   }
 
   // Steps first .. first + T - 1; delta becomes softplus(delta).
-  ScanSteps read_steps(const Memory& memory, const Block& at, std::int64_t first, std::int64_t T, const Operands& o,
-                       float* slope) const {
+  ScanSteps read_steps(const Memory& memory, const Block& at, std::int64_t first, std::int64_t T,
+                       const Operands& o, float* slope) const {
     read_channels(memory, kU, at, first, T, o.line, o.u);
     read_channels(memory, kDelta, at, first, T, o.line, o.delta);
     scan_softplus(o.delta, T * K, o.delta, slope);
     for (const auto& [operand, to] : {std::pair(kB, o.B), std::pair(kC, o.C)})
       for (std::int64_t t = 0; t < T; ++t)
-        std::copy_n(rows_[operand].read(memory, 0, s_.N, o.line, at.b, first + t), s_.N, to + t * s_.N);
+        std::copy_n(rows_[operand].read(memory, 0, s_.N, o.line, at.b, first + t), s_.N,
+                    to + t * s_.N);
     return {T, s_.N, at.width, s_.zoh, o.u, o.delta, o.A, o.B, o.C, o.D};
   }
 
   // Rows of an operand [B, L, E].
-  void read_channels(const Memory& memory, std::size_t operand, const Block& at, std::int64_t first, std::int64_t T,
-                     float* line, float* to) const {
+  void read_channels(const Memory& memory, std::size_t operand, const Block& at, std::int64_t first,
+                     std::int64_t T, float* line, float* to) const {
     for (std::int64_t t = 0; t < T; ++t)
-      pad(rows_[operand].read(memory, at.first, at.width, line, at.b, first + t), at.width, to + t * K);
+      pad(rows_[operand].read(memory, at.first, at.width, line, at.b, first + t), at.width,
+          to + t * K);
   }
 
   // [width, N] in an operand from `begin` on -> [N, channels].
-  void read_states(const Memory& memory, std::size_t operand, std::int64_t begin, const Block& at, float* line,
-                   float* to) const {
-    const float* const from = readers_[operand].read(memory, begin, static_cast<int>(at.width * s_.N), line);
+  void read_states(const Memory& memory, std::size_t operand, std::int64_t begin, const Block& at,
+                   float* line, float* to) const {
+    const float* const from =
+        readers_[operand].read(memory, begin, static_cast<int>(at.width * s_.N), line);
     scan_turn(from, s_.N, at.width, s_.N, to, K);
     for (std::int64_t n = 0; n < s_.N; ++n) std::fill_n(to + n * K + at.width, K - at.width, 0.0f);
   }
@@ -101,7 +109,8 @@ class Scan : public Compiled {
   }
 
   // Rows of a result [B, L, E] that starts at `to`.
-  void write_channels(const float* from, const Block& at, std::int64_t first, std::int64_t T, float* to) const {
+  void write_channels(const float* from, const Block& at, std::int64_t first, std::int64_t T,
+                      float* to) const {
     for (std::int64_t t = 0; t < T; ++t)
       std::copy_n(from + t * K, at.width, to + (at.b * s_.L + first + t) * s_.E + at.first);
   }
@@ -111,7 +120,8 @@ class Scan : public Compiled {
     std::fill_n(to + width, K - width, 0.0f);
   }
 
-  static constexpr std::size_t kU = 0, kDelta = 1, kA = 2, kB = 3, kC = 4, kD = 5, kStates = 6, kG = 7;
+  static constexpr std::size_t kU = 0, kDelta = 1, kA = 2, kB = 3, kC = 4, kD = 5, kStates = 6,
+                               kG = 7;
 
   SelectiveScanShape s_;
   std::int64_t chunk_;
@@ -128,14 +138,16 @@ class SelectiveScan : public Scan {
     float* const out = memory.at(place_);
     executor.run(s_.B * blocks(), [&](std::int64_t task) {
       const Block at = block(task);
-      Arrays arrays(scratch_floats(static_cast<std::size_t>(operand_floats() + s_.N * K + chunk_ * K)));
+      Arrays arrays(scratch_floats(usize(operand_floats() + s_.N * K + chunk_ * K)));
       const Operands operands = read_sequence(memory, at, arrays);
       float* const h = arrays.take(s_.N * K);
       float* const y = arrays.take(chunk_ * K);
       std::fill_n(h, s_.N * K, 0.0f);
       for (std::int64_t c = 0; c < s_.chunks(); ++c) {
         const std::int64_t first = c * s_.chunk, T = std::min(s_.chunk, s_.L - first);
-        if (c > 0) write_states(h, at, out + s_.states() + ((at.b * s_.kept() + c - 1) * s_.E + at.first) * s_.N);
+        if (c > 0)
+          write_states(h, at,
+                       out + s_.states() + ((at.b * s_.kept() + c - 1) * s_.E + at.first) * s_.N);
         scan_forward(read_steps(memory, at, first, T, operands, nullptr), h, y);
         write_channels(y, at, first, T, out);
       }
@@ -143,7 +155,8 @@ class SelectiveScan : public Scan {
   }
 };
 
-// dB and dC are sums over all channels: each task leaves those of its block, and they are added in order.
+// dB and dC are sums over all channels: each task leaves those of its block, and they are added in
+// order.
 class SelectiveScanGradient : public Scan {
  public:
   explicit SelectiveScanGradient(const ir::Kernel& kernel) : Scan(kernel) {}
@@ -151,7 +164,7 @@ class SelectiveScanGradient : public Scan {
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
     const std::int64_t part = s_.L * s_.N;
-    float* const parts = scratch_floats(static_cast<std::size_t>(2 * s_.B * blocks() * part), kParts);
+    float* const parts = scratch_floats(usize(2 * s_.B * blocks() * part), kParts);
     executor.run(s_.B * blocks(), [&](std::int64_t task) {
       walk_back(memory, block(task), out, parts + 2 * task * part, parts + (2 * task + 1) * part);
     });
@@ -174,9 +187,10 @@ class SelectiveScanGradient : public Scan {
 
   void walk_back(const Memory& memory, const Block& at, float* out, float* dB, float* dC) const {
     Arrays arrays(scratch_floats(
-        static_cast<std::size_t>(operand_floats() + 3 * s_.N * K + 4 * chunk_ * K + scan_work(chunk_))));
+        usize(operand_floats() + 3 * s_.N * K + 4 * chunk_ * K + scan_work(chunk_))));
     const Operands operands = read_sequence(memory, at, arrays);
-    float *const h = arrays.take(s_.N * K), *const later = arrays.take(s_.N * K), *const dA = arrays.take(s_.N * K);
+    float *const h = arrays.take(s_.N * K), *const later = arrays.take(s_.N * K),
+                 *const dA = arrays.take(s_.N * K);
     float *const dy = arrays.take(chunk_ * K), *const slope = arrays.take(chunk_ * K);
     float *const du = arrays.take(chunk_ * K), *const ddelta = arrays.take(chunk_ * K);
     float* const work = arrays.take(scan_work(chunk_));
@@ -187,9 +201,12 @@ class SelectiveScanGradient : public Scan {
       const ScanSteps steps = read_steps(memory, at, first, T, operands, slope);
       read_channels(memory, kG, at, first, T, operands.line, dy);
       if (c > 0)
-        read_states(memory, kStates, ((at.b * s_.kept() + c - 1) * s_.E + at.first) * s_.N, at, operands.line, h);
-      else std::fill_n(h, s_.N * K, 0.0f);
-      scan_backward(steps, {dy, slope, h, later, dA, du, ddelta, dB + first * s_.N, dC + first * s_.N, work});
+        read_states(memory, kStates, ((at.b * s_.kept() + c - 1) * s_.E + at.first) * s_.N, at,
+                    operands.line, h);
+      else
+        std::fill_n(h, s_.N * K, 0.0f);
+      scan_backward(
+          steps, {dy, slope, h, later, dA, du, ddelta, dB + first * s_.N, dC + first * s_.N, work});
       write_channels(du, at, first, T, out);
       write_channels(ddelta, at, first, T, out + s_.ddelta());
     }

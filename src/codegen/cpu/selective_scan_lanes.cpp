@@ -18,8 +18,8 @@ using Tag = hn::CappedTag<float, 16>;
 using V = hn::Vec<Tag>;
 constexpr std::int64_t K = kScanChannels;
 
-// log(1 + x) for 0 <= x <= 1: with z = x / (2 + x) it is 2 atanh(z), whose series ends soon for z <= 1/3 (1.4e-8 is
-// left).
+// log(1 + x) for 0 <= x <= 1: with z = x / (2 + x) it is 2 atanh(z), whose series ends soon for z
+// <= 1/3 (1.4e-8 is left).
 HWY_INLINE V LogOfOnePlus(Tag d, V x) {
   const V z = hn::Div(x, hn::Add(x, hn::Set(d, 2.0f))), w = hn::Mul(z, z);
   V p = hn::MulAdd(w, hn::Set(d, 2.0f / 13), hn::Set(d, 2.0f / 11));
@@ -40,7 +40,8 @@ void Softplus(const float* delta, std::int64_t count, float* dl, float* derivati
     const V small = PowerOfProduct(d, hn::Abs(x), hn::Set(d, -kLog2E));
     hn::Store(hn::Add(hn::IfThenElse(hn::Lt(x, zero), zero, x), LogOfOnePlus(d, small)), d, dl + i);
     if (!derivative) continue;
-    hn::Store(hn::Div(hn::IfThenElse(hn::Lt(x, zero), small, one), hn::Add(one, small)), d, derivative + i);
+    hn::Store(hn::Div(hn::IfThenElse(hn::Lt(x, zero), small, one), hn::Add(one, small)), d,
+              derivative + i);
   }
 }
 
@@ -53,20 +54,23 @@ void Decay(const float* A_log, std::int64_t count, float* A) {
   }
 }
 
-// States that are walked side by side, so that what they share is loaded once and their chains overlap.
+// States that are walked side by side, so that what they share is loaded once and their chains
+// overlap.
 constexpr int kStates = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
 
 // The decay of one step: a, or a - 1 with zero-order hold. `rate` is A / ln 2.
 template <bool kZoh>
 HWY_INLINE V Kept(Tag d, V dl, V rate) {
-  if constexpr (kZoh) return PowerOfProductMinus1(d, dl, rate);
-  else return PowerOfProduct(d, dl, rate);
+  if constexpr (kZoh)
+    return PowerOfProductMinus1(d, dl, rate);
+  else
+    return PowerOfProduct(d, dl, rate);
 }
 
 // States n .. n + kCount - 1 of the channels of one vector, starting at v. `in` is dl u; zoh: u.
 template <bool kZoh, int kCount>
-HWY_INLINE void ForwardStates(const ScanSteps& s, std::int64_t n, std::int64_t v, float* HWY_RESTRICT states,
-                              float* HWY_RESTRICT y) {
+HWY_INLINE void ForwardStates(const ScanSteps& s, std::int64_t n, std::int64_t v,
+                              float* HWY_RESTRICT states, float* HWY_RESTRICT y) {
   const Tag d;
   V h[kCount], rate[kCount], inverse[kCount];
   for (int j = 0; j < kCount; ++j) {
@@ -77,11 +81,13 @@ HWY_INLINE void ForwardStates(const ScanSteps& s, std::int64_t n, std::int64_t v
   }
   const float *B = s.B + n, *C = s.C + n;
   for (std::int64_t t = 0; t < s.T; ++t, B += s.N, C += s.N) {
-    const V u = hn::Load(d, s.u + t * K + v), dl = hn::Load(d, s.dl + t * K + v), in = kZoh ? u : hn::Mul(dl, u);
+    const V u = hn::Load(d, s.u + t * K + v), dl = hn::Load(d, s.dl + t * K + v),
+            in = kZoh ? u : hn::Mul(dl, u);
     V sum = hn::Load(d, y + t * K + v);
     for (int j = 0; j < kCount; ++j) {
       const V kept = Kept<kZoh>(d, dl, rate[j]), Bu = hn::Mul(in, hn::Set(d, B[j]));
-      h[j] = kZoh ? hn::MulAdd(kept, hn::MulAdd(inverse[j], Bu, h[j]), h[j]) : hn::MulAdd(kept, h[j], Bu);
+      h[j] = kZoh ? hn::MulAdd(kept, hn::MulAdd(inverse[j], Bu, h[j]), h[j])
+                  : hn::MulAdd(kept, h[j], Bu);
       sum = hn::MulAdd(hn::Set(d, C[j]), h[j], sum);
     }
     hn::Store(sum, d, y + t * K + v);
@@ -95,7 +101,8 @@ void Forward(const ScanSteps& s, float* HWY_RESTRICT states, float* HWY_RESTRICT
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   for (std::int64_t v = 0; v < s.width; v += lanes) {
     const V D = hn::Load(d, s.D + v);
-    for (std::int64_t t = 0; t < s.T; ++t) hn::Store(hn::Mul(D, hn::Load(d, s.u + t * K + v)), d, y + t * K + v);
+    for (std::int64_t t = 0; t < s.T; ++t)
+      hn::Store(hn::Mul(D, hn::Load(d, s.u + t * K + v)), d, y + t * K + v);
     std::int64_t n = 0;
     for (; n + kStates <= s.N; n += kStates) ForwardStates<kZoh, kStates>(s, n, v, states, y);
     for (; n < s.N; ++n) ForwardStates<kZoh, 1>(s, n, v, states, y);
@@ -113,11 +120,11 @@ struct Work {
   float* dC;     // [T, states]
 };
 
-// For some states of a vector of channels: forward over the steps, keeping h and a, and back. `begins` a sum over
-// vectors.
+// For some states of a vector of channels: forward over the steps, keeping h and a, and back.
+// `begins` a sum over vectors.
 template <bool kZoh, int kCount>
-HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const Work& w, std::int64_t n,
-                               std::int64_t v, bool begins) {
+HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const Work& w,
+                               std::int64_t n, std::int64_t v, bool begins) {
   const Tag d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), group = kCount * lanes;
   const V one = hn::Set(d, 1.0f);
@@ -135,13 +142,16 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
     for (std::int64_t t = 0; t < s.T; ++t, B += s.N) {
       const V dl = hn::Load(d, s.dl + t * K + v), in = hn::Load(d, w.in + t * K + v),
               dy = hn::Load(d, g.dy + t * K + v);
-      float *const h_to = w.h + (t + 1) * group, *const kept_to = w.kept + t * group, *const dC = w.dC + t * group;
+      float *const h_to = w.h + (t + 1) * group, *const kept_to = w.kept + t * group,
+                   *const dC = w.dC + t * group;
       for (int j = 0; j < kCount; ++j) {
         const V kept = Kept<kZoh>(d, dl, rate[j]), Bu = hn::Mul(in, hn::Set(d, B[j]));
-        h[j] = kZoh ? hn::MulAdd(kept, hn::MulAdd(inverse[j], Bu, h[j]), h[j]) : hn::MulAdd(kept, h[j], Bu);
+        h[j] = kZoh ? hn::MulAdd(kept, hn::MulAdd(inverse[j], Bu, h[j]), h[j])
+                    : hn::MulAdd(kept, h[j], Bu);
         hn::Store(kept, d, kept_to + j * lanes);
         hn::Store(h[j], d, h_to + j * lanes);
-        const V sum = begins ? hn::Mul(dy, h[j]) : hn::MulAdd(dy, h[j], hn::Load(d, dC + j * lanes));
+        const V sum =
+            begins ? hn::Mul(dy, h[j]) : hn::MulAdd(dy, h[j], hn::Load(d, dC + j * lanes));
         hn::Store(sum, d, dC + j * lanes);
       }
     }
@@ -153,7 +163,8 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
   }
   for (std::int64_t t = s.T - 1; t >= 0; --t) {
     const std::int64_t row = t * K + v;
-    const V in = hn::Load(d, w.in + row), dl = hn::Load(d, s.dl + row), dy = hn::Load(d, g.dy + row);
+    const V in = hn::Load(d, w.in + row), dl = hn::Load(d, s.dl + row),
+            dy = hn::Load(d, g.dy + row);
     const float *const h_from = w.h + t * group, *const kept_from = w.kept + t * group;
     const float *const B_row = s.B + t * s.N + n, *const C_row = s.C + t * s.N + n;
     float* const dB = w.dB + t * group;
@@ -190,13 +201,14 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
   }
 }
 
-// The same for all vectors of the block, and the sums over its channels: of a few vectors at a time, since a long sum
-// of floats loses digits. (So many that over 40,000 channels, in the op table, the error is below half of what is
-// allowed on every target.)
+// The same for all vectors of the block, and the sums over its channels: of a few vectors at a
+// time, since a long sum of floats loses digits. (So many that over 40,000 channels, in the op
+// table, the error is below half of what is allowed on every target.)
 template <bool kZoh, int kCount>
 void BackwardBlock(const ScanSteps& s, const ScanGradient& g, const Work& w, std::int64_t n) {
   const Tag d;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)), together = (lanes == 8 ? 2 : 4) * lanes;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d)),
+             together = (lanes == 8 ? 2 : 4) * lanes;
   for (std::int64_t first = 0; first < s.width; first += together) {
     for (std::int64_t v = first; v < std::min(s.width, first + together); v += lanes)
       BackwardStates<kZoh, kCount>(s, g, w, n, v, v == first);
@@ -234,20 +246,26 @@ void Backward(const ScanSteps& s, const ScanGradient& g) {
   for (std::int64_t t = 0; t < s.T; ++t)
     for (std::int64_t v = 0; v < s.width; v += lanes) {
       const std::int64_t row = t * K + v;
-      const V from_u = hn::Load(d, w.to_u + row), from_dl = hn::Load(d, w.to_dl + row), dl = hn::Load(d, s.dl + row);
-      const V du = hn::MulAdd(hn::Load(d, s.D + v), hn::Load(d, g.dy + row), kZoh ? from_u : hn::Mul(dl, from_u));
+      const V from_u = hn::Load(d, w.to_u + row), from_dl = hn::Load(d, w.to_dl + row),
+              dl = hn::Load(d, s.dl + row);
+      const V du = hn::MulAdd(hn::Load(d, s.D + v), hn::Load(d, g.dy + row),
+                              kZoh ? from_u : hn::Mul(dl, from_u));
       const V ddl = kZoh ? from_dl : hn::MulAdd(hn::Load(d, s.u + row), from_u, from_dl);
       hn::Store(du, d, g.du + row);
       hn::Store(hn::Mul(ddl, hn::Load(d, g.slope + row)), d, g.ddelta + row);
     }
 }
 
-void TurnStates(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to,
-                std::int64_t to_stride) {
+void TurnStates(const float* from, std::int64_t from_stride, std::int64_t rows,
+                std::int64_t columns, float* to, std::int64_t to_stride) {
   Transpose(from, from_stride, rows, columns, to, to_stride);
 }
-void ForwardOf(const ScanSteps& s, float* h, float* y) { (s.zoh ? Forward<true> : Forward<false>)(s, h, y); }
-void BackwardOf(const ScanSteps& s, const ScanGradient& g) { (s.zoh ? Backward<true> : Backward<false>)(s, g); }
+void ForwardOf(const ScanSteps& s, float* h, float* y) {
+  (s.zoh ? Forward<true> : Forward<false>)(s, h, y);
+}
+void BackwardOf(const ScanSteps& s, const ScanGradient& g) {
+  (s.zoh ? Backward<true> : Backward<false>)(s, g);
+}
 
 }  // namespace tensorgrad::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -264,12 +282,16 @@ HWY_EXPORT(BackwardOf);
 void scan_softplus(const float* delta, std::int64_t count, float* dl, float* derivative) {
   HWY_DYNAMIC_DISPATCH(Softplus)(delta, count, dl, derivative);
 }
-void scan_decay(const float* A_log, std::int64_t count, float* A) { HWY_DYNAMIC_DISPATCH(Decay)(A_log, count, A); }
-void scan_turn(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns, float* to,
-               std::int64_t to_stride) {
+void scan_decay(const float* A_log, std::int64_t count, float* A) {
+  HWY_DYNAMIC_DISPATCH(Decay)(A_log, count, A);
+}
+void scan_turn(const float* from, std::int64_t from_stride, std::int64_t rows, std::int64_t columns,
+               float* to, std::int64_t to_stride) {
   HWY_DYNAMIC_DISPATCH(TurnStates)(from, from_stride, rows, columns, to, to_stride);
 }
-void scan_forward(const ScanSteps& steps, float* h, float* y) { HWY_DYNAMIC_DISPATCH(ForwardOf)(steps, h, y); }
+void scan_forward(const ScanSteps& steps, float* h, float* y) {
+  HWY_DYNAMIC_DISPATCH(ForwardOf)(steps, h, y);
+}
 void scan_backward(const ScanSteps& steps, const ScanGradient& gradient) {
   HWY_DYNAMIC_DISPATCH(BackwardOf)(steps, gradient);
 }

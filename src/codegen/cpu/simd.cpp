@@ -16,6 +16,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <fmt/ranges.h>
 
+#include <cctype>
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
@@ -59,7 +60,8 @@ std::vector<std::string> simd_targets() {
 
 void choose_simd_target() {
   const char* set = std::getenv("TENSORGRAD_SIMD");
-  const std::string wanted = set ? set : "";
+  std::string wanted = set ? set : "";
+  for (char& c : wanted) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   const std::int64_t target = target_named(wanted);
   static std::once_flag once;
   std::call_once(once, [&] {

@@ -1,5 +1,5 @@
-// Products of matrices that are small enough to be read where they are: no packing, any number of rows, columns in
-// units of 8 floats. Included once per SIMD target.
+// Products of matrices that are small enough to be read where they are: no packing, any number of
+// rows, columns in units of 8 floats. Included once per SIMD target.
 #if defined(TENSORGRAD_CPU_SMALL_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_SMALL_PRODUCT_INL_H
 #undef TENSORGRAD_CPU_SMALL_PRODUCT_INL_H
@@ -35,8 +35,8 @@ struct Depth {
 };
 
 template <int kRows, int kVectors, class D>
-HWY_INLINE void Tile(D d, const Left& left, const Rows<const float>& right, Depth depth, const Rows<float>& to,
-                     bool first) {
+HWY_INLINE void Tile(D d, const Left& left, const Rows<const float>& right, Depth depth,
+                     const Rows<float>& to, bool first) {
   using V = hn::Vec<D>;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   V sum[kRows][kVectors];
@@ -54,12 +54,13 @@ HWY_INLINE void Tile(D d, const Left& left, const Rows<const float>& right, Dept
     }
   }
   for (int r = 0; r < kRows; ++r)
-    for (int j = 0; j < kVectors; ++j) hn::StoreU(sum[r][j], d, to.data + r * to.stride + j * lanes);
+    for (int j = 0; j < kVectors; ++j)
+      hn::StoreU(sum[r][j], d, to.data + r * to.stride + j * lanes);
 }
 
 template <int kRows, class D>
-HWY_INLINE void TileColumns(D d, const Left& left, const Rows<const float>& right, Depth depth, std::int64_t N,
-                            const Rows<float>& to, bool first) {
+HWY_INLINE void TileColumns(D d, const Left& left, const Rows<const float>& right, Depth depth,
+                            std::int64_t N, const Rows<float>& to, bool first) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   std::int64_t c = 0;
   for (; c + 2 * lanes <= N; c += 2 * lanes)
@@ -67,18 +68,23 @@ HWY_INLINE void TileColumns(D d, const Left& left, const Rows<const float>& righ
   for (; c + lanes <= N; c += lanes)
     Tile<kRows, 1>(d, left, {right.data + c, right.stride}, depth, {to.data + c, to.stride}, first);
   if (c < N)
-    Tile<kRows, 1>(hn::CappedTag<float, 8>(), left, {right.data + c, right.stride}, depth, {to.data + c, to.stride},
-                   first);
+    Tile<kRows, 1>(hn::CappedTag<float, 8>(), left, {right.data + c, right.stride}, depth,
+                   {to.data + c, to.stride}, first);
 }
 
-// to [M, N] = left right, or added to it. `depth(r, rows)` says which part of the inner axis those rows have.
+// to [M, N] = left right, or added to it. `depth(r, rows)` says which part of the inner axis those
+// rows have.
 template <class DepthOf>
-HWY_INLINE void Product(const Left& left, std::int64_t M, const Rows<const float>& right, std::int64_t N,
-                        const Rows<float>& to, bool first, DepthOf depth) {
+HWY_INLINE void Product(const Left& left, std::int64_t M, const Rows<const float>& right,
+                        std::int64_t N, const Rows<float>& to, bool first, DepthOf depth) {
   const hn::CappedTag<float, 16> d;
   std::int64_t r = 0;
-  const auto at = [&](std::int64_t row) { return Left{left.data + row * left.row, left.row, left.depth}; };
-  const auto result = [&](std::int64_t row) { return Rows<float>{to.data + row * to.stride, to.stride}; };
+  const auto at = [&](std::int64_t row) {
+    return Left{left.data + row * left.row, left.row, left.depth};
+  };
+  const auto result = [&](std::int64_t row) {
+    return Rows<float>{to.data + row * to.stride, to.stride};
+  };
   for (; r + kTileRows <= M; r += kTileRows)
     TileColumns<kTileRows>(d, at(r), right, depth(r, kTileRows), N, result(r), first);
   if constexpr (kTileRows > 4)

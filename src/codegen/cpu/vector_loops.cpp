@@ -56,7 +56,8 @@ void Binary(const Stretch& s) {
       hn::StoreU(y, d, out + i + N);
     }
     for (; i + N <= n; i += N) hn::StoreU(apply(whole, i), d, out + i);
-    if (i < n) StoreSome(apply([&](const float* p) { return LoadSome(d, p, n - i); }, i), d, out + i, n - i);
+    if (i < n)
+      StoreSome(apply([&](const float* p) { return LoadSome(d, p, n - i); }, i), d, out + i, n - i);
   }
 }
 
@@ -68,8 +69,10 @@ void Ternary(const Stretch& s) {
   const std::int64_t n = s.length;
   const float *a = s.a, *b = s.b, *c = s.c;
   float* out = s.out;
-  for (std::int64_t l = 0; l < s.lines; ++l, a += s.a_step, b += s.b_step, c += s.c_step, out += n) {
-    const auto one_b = hn::Set(d, kOnes & kOneB ? *b : 0.0f), one_c = hn::Set(d, kOnes & kOneC ? *c : 0.0f);
+  for (std::int64_t l = 0; l < s.lines;
+       ++l, a += s.a_step, b += s.b_step, c += s.c_step, out += n) {
+    const auto one_b = hn::Set(d, kOnes & kOneB ? *b : 0.0f),
+               one_c = hn::Set(d, kOnes & kOneC ? *c : 0.0f);
     const auto apply = [&](auto load, std::int64_t at) {
       const auto x = load(a + at);
       if constexpr (kOnes == kNoOnes)
@@ -82,12 +85,15 @@ void Ternary(const Stretch& s) {
         return Op()(d, x, one_b, one_c);
     };
     std::int64_t i = 0;
-    for (; i + N <= n; i += N) hn::StoreU(apply([&](const float* p) { return hn::LoadU(d, p); }, i), d, out + i);
-    if (i < n) StoreSome(apply([&](const float* p) { return LoadSome(d, p, n - i); }, i), d, out + i, n - i);
+    for (; i + N <= n; i += N)
+      hn::StoreU(apply([&](const float* p) { return hn::LoadU(d, p); }, i), d, out + i);
+    if (i < n)
+      StoreSome(apply([&](const float* p) { return LoadSome(d, p, n - i); }, i), d, out + i, n - i);
   }
 }
 
-// Plain loops that the compiler turns into vectors; elements that are not for them are done again by libm.
+// Plain loops that the compiler turns into vectors; elements that are not for them are done again
+// by libm.
 template <std::uint64_t kQuarter>
 void Angle(const Stretch& s) {
   const float* const a = s.a;
@@ -135,38 +141,54 @@ void Pow(const Stretch& s) {
 template <class Op>
 Loop BinaryLoop(unsigned ones) {
   switch (ones) {
-    case kNoOnes: return Binary<Op, kNoOnes>;
-    case kOneA: return Binary<Op, kOneA>;
-    case kOneB: return Binary<Op, kOneB>;
-    default: return nullptr;
+    case kNoOnes:
+      return Binary<Op, kNoOnes>;
+    case kOneA:
+      return Binary<Op, kOneA>;
+    case kOneB:
+      return Binary<Op, kOneB>;
+    default:
+      return nullptr;
   }
 }
 
 Loop PowLoop(unsigned ones) {
   switch (ones) {
-    case kNoOnes: return Pow<kNoOnes>;
-    case kOneA: return Pow<kOneA>;
-    case kOneB: return Pow<kOneB>;
-    default: return nullptr;
+    case kNoOnes:
+      return Pow<kNoOnes>;
+    case kOneA:
+      return Pow<kOneA>;
+    case kOneB:
+      return Pow<kOneB>;
+    default:
+      return nullptr;
   }
 }
 
 template <class Op>
 Loop TernaryLoop(unsigned ones) {
   switch (ones) {
-    case kNoOnes: return Ternary<Op, kNoOnes>;
-    case kOneB: return Ternary<Op, kOneB>;
-    case kOneC: return Ternary<Op, kOneC>;
-    case kOneB | kOneC: return Ternary<Op, kOneB | kOneC>;
-    default: return nullptr;
+    case kNoOnes:
+      return Ternary<Op, kNoOnes>;
+    case kOneB:
+      return Ternary<Op, kOneB>;
+    case kOneC:
+      return Ternary<Op, kOneC>;
+    case kOneB | kOneC:
+      return Ternary<Op, kOneB | kOneC>;
+    default:
+      return nullptr;
   }
 }
 
 Loop FindProductLoop(ProductForm form, unsigned ones) {
   switch (form) {
-    case ProductForm::plus: return TernaryLoop<ProductPlus>(ones);
-    case ProductForm::minus: return TernaryLoop<ProductMinus>(ones);
-    case ProductForm::from: return TernaryLoop<ProductFrom>(ones);
+    case ProductForm::plus:
+      return TernaryLoop<ProductPlus>(ones);
+    case ProductForm::minus:
+      return TernaryLoop<ProductMinus>(ones);
+    case ProductForm::from:
+      return TernaryLoop<ProductFrom>(ones);
   }
   return nullptr;
 }
@@ -178,51 +200,87 @@ Loop BinaryLoop(bool real, unsigned ones) {
 
 Loop UnaryLoop(ScalarOp op, bool real) {
   switch (op) {
-    case ScalarOp::neg: return real ? Unary<Neg> : Unary<NegInt>;
-    case ScalarOp::abs: return real ? Unary<Abs> : Unary<AbsInt>;
-    case ScalarOp::sign: return real ? Unary<Sign> : Unary<SignInt>;
-    case ScalarOp::sqrt: return Unary<Sqrt>;
-    case ScalarOp::exp: return Unary<Exp>;
-    case ScalarOp::expm1: return Unary<Expm1>;
-    case ScalarOp::log: return Unary<Log>;
-    case ScalarOp::log1p: return Unary<Log1p>;
-    case ScalarOp::sin: return Angle<0>;
-    case ScalarOp::cos: return Angle<1>;
-    case ScalarOp::tanh: return Unary<Tanh>;
-    case ScalarOp::erf: return Unary<Erf>;
-    case ScalarOp::logical_not: return Unary<Not>;
-    case ScalarOp::to_f32: return Unary<ToReal>;
-    case ScalarOp::to_i32: return real ? Unary<ToInt> : Unary<Same>;
-    case ScalarOp::to_bool: return real ? Unary<ToBool> : Unary<ToBoolInt>;
-    case ScalarOp::is_finite: return Unary<IsFinite>;
-    default: return nullptr;
+    case ScalarOp::neg:
+      return real ? Unary<Neg> : Unary<NegInt>;
+    case ScalarOp::abs:
+      return real ? Unary<Abs> : Unary<AbsInt>;
+    case ScalarOp::sign:
+      return real ? Unary<Sign> : Unary<SignInt>;
+    case ScalarOp::sqrt:
+      return Unary<Sqrt>;
+    case ScalarOp::exp:
+      return Unary<Exp>;
+    case ScalarOp::expm1:
+      return Unary<Expm1>;
+    case ScalarOp::log:
+      return Unary<Log>;
+    case ScalarOp::log1p:
+      return Unary<Log1p>;
+    case ScalarOp::sin:
+      return Angle<0>;
+    case ScalarOp::cos:
+      return Angle<1>;
+    case ScalarOp::tanh:
+      return Unary<Tanh>;
+    case ScalarOp::erf:
+      return Unary<Erf>;
+    case ScalarOp::normal_cdf:
+      return Unary<NormalCdf>;
+    case ScalarOp::logical_not:
+      return Unary<Not>;
+    case ScalarOp::to_f32:
+      return Unary<ToReal>;
+    case ScalarOp::to_i32:
+      return real ? Unary<ToInt> : Unary<Same>;
+    case ScalarOp::to_bool:
+      return real ? Unary<ToBool> : Unary<ToBoolInt>;
+    case ScalarOp::is_finite:
+      return Unary<IsFinite>;
+    default:
+      return nullptr;
   }
 }
 
 Loop FindLoop(ScalarOp op, bool real, unsigned ones) {
   switch (op) {
-    case ScalarOp::add: return BinaryLoop<Add, AddInt>(real, ones);
-    case ScalarOp::sub: return BinaryLoop<Sub, SubInt>(real, ones);
-    case ScalarOp::mul: return BinaryLoop<Mul, MulInt>(real, ones);
-    case ScalarOp::div: return BinaryLoop<Div>(ones);
-    case ScalarOp::minimum: return BinaryLoop<Min, MinInt>(real, ones);
-    case ScalarOp::maximum: return BinaryLoop<Max, MaxInt>(real, ones);
-    case ScalarOp::pow: return PowLoop(ones);
-    case ScalarOp::less: return BinaryLoop<Less, LessInt>(real, ones);
-    case ScalarOp::less_equal: return BinaryLoop<LessEqual, LessEqualInt>(real, ones);
-    case ScalarOp::equal: return BinaryLoop<Equal, EqualInt>(real, ones);
-    case ScalarOp::logical_and: return BinaryLoop<And>(ones);
-    case ScalarOp::logical_or: return BinaryLoop<Or>(ones);
-    case ScalarOp::select: return TernaryLoop<Select>(ones);
-    default: return ones == kNoOnes ? UnaryLoop(op, real) : nullptr;
+    case ScalarOp::add:
+      return BinaryLoop<Add, AddInt>(real, ones);
+    case ScalarOp::sub:
+      return BinaryLoop<Sub, SubInt>(real, ones);
+    case ScalarOp::mul:
+      return BinaryLoop<Mul, MulInt>(real, ones);
+    case ScalarOp::div:
+      return BinaryLoop<Div>(ones);
+    case ScalarOp::minimum:
+      return BinaryLoop<Min, MinInt>(real, ones);
+    case ScalarOp::maximum:
+      return BinaryLoop<Max, MaxInt>(real, ones);
+    case ScalarOp::pow:
+      return PowLoop(ones);
+    case ScalarOp::less:
+      return BinaryLoop<Less, LessInt>(real, ones);
+    case ScalarOp::less_equal:
+      return BinaryLoop<LessEqual, LessEqualInt>(real, ones);
+    case ScalarOp::equal:
+      return BinaryLoop<Equal, EqualInt>(real, ones);
+    case ScalarOp::logical_and:
+      return BinaryLoop<And>(ones);
+    case ScalarOp::logical_or:
+      return BinaryLoop<Or>(ones);
+    case ScalarOp::select:
+      return TernaryLoop<Select>(ones);
+    default:
+      return ones == kNoOnes ? UnaryLoop(op, real) : nullptr;
   }
 }
 
-void RandomLoop(const float* a, const float* b, const float* c, std::uint32_t site, float* out, std::int64_t n) {
+void RandomLoop(const float* a, const float* b, const float* c, std::uint32_t site, float* out,
+                std::int64_t n) {
   const auto* const key0 = reinterpret_cast<const std::uint32_t*>(a);
   const auto* const key1 = reinterpret_cast<const std::uint32_t*>(b);
   const auto* const counter = reinterpret_cast<const std::uint32_t*>(c);
-  for (std::int64_t i = 0; i < n; ++i) out[i] = unit_float(threefry(key0[i], key1[i], site, counter[i])[0]);
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] = unit_float(threefry(key0[i], key1[i], site, counter[i])[0]);
 }
 
 void IotaLoop(std::uint32_t start, std::uint32_t stride, float* out, std::int64_t n) {
@@ -246,17 +304,22 @@ HWY_EXPORT(RandomLoop);
 HWY_EXPORT(IotaLoop);
 HWY_EXPORT(AddInto);
 
-Loop find_loop(ir::ScalarOp op, bool real, unsigned ones) { return HWY_DYNAMIC_DISPATCH(FindLoop)(op, real, ones); }
+Loop find_loop(ir::ScalarOp op, bool real, unsigned ones) {
+  return HWY_DYNAMIC_DISPATCH(FindLoop)(op, real, ones);
+}
 Loop find_product_loop(ProductForm form, unsigned ones) {
   return HWY_DYNAMIC_DISPATCH(FindProductLoop)(form, ones);
 }
-void random_loop(const float* a, const float* b, const float* c, std::uint32_t site, float* out, std::int64_t n) {
+void random_loop(const float* a, const float* b, const float* c, std::uint32_t site, float* out,
+                 std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(RandomLoop)(a, b, c, site, out, n);
 }
 void iota_loop(std::uint32_t start, std::uint32_t stride, float* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(IotaLoop)(start, stride, out, n);
 }
-void add_into(float* to, const float* from, std::int64_t n) { HWY_DYNAMIC_DISPATCH(AddInto)(to, from, n); }
+void add_into(float* to, const float* from, std::int64_t n) {
+  HWY_DYNAMIC_DISPATCH(AddInto)(to, from, n);
+}
 
 }  // namespace tensorgrad::cpu
 #endif

@@ -1,5 +1,5 @@
-// What the ops of a scalar program do to a vector. Blocks hold f32 or i32 (bool is 0 or 1); all of them travel as
-// vectors of floats and are looked at as what they are.
+// What the ops of a scalar program do to a vector. Blocks hold f32 or i32 (bool is 0 or 1); all of
+// them travel as vectors of floats and are looked at as what they are.
 #if defined(TENSORGRAD_CPU_VECTOR_OPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_VECTOR_OPS_INL_H
 #undef TENSORGRAD_CPU_VECTOR_OPS_INL_H
@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "codegen/cpu/vector_math-inl.h"
+#include "support/integers.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu::HWY_NAMESPACE {
@@ -32,7 +33,7 @@ HWY_INLINE V LoadSome(Tag d, const float* p, std::int64_t n) {
   std::copy_n(p, n, some);
   return hn::Load(d, some);
 #else
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+  return hn::MaskedLoad(hn::FirstN(d, usize(n)), d, p);
 #endif
 }
 HWY_INLINE void StoreSome(V v, Tag d, float* p, std::int64_t n) {
@@ -41,7 +42,7 @@ HWY_INLINE void StoreSome(V v, Tag d, float* p, std::int64_t n) {
   hn::Store(v, d, some);
   std::copy_n(some, n, p);
 #else
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+  hn::BlendedStore(v, hn::FirstN(d, usize(n)), d, p);
 #endif
 }
 
@@ -74,10 +75,14 @@ HWY_INLINE V OrNan(V a, V b, V other) {
   return hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::IsNaN(b)), hn::Add(a, b), other);
 }
 struct Min {
-  HWY_INLINE V operator()(Tag, V a, V b) const { return OrNan(a, b, hn::IfThenElse(hn::Lt(b, a), b, a)); }
+  HWY_INLINE V operator()(Tag, V a, V b) const {
+    return OrNan(a, b, hn::IfThenElse(hn::Lt(b, a), b, a));
+  }
 };
 struct Max {
-  HWY_INLINE V operator()(Tag, V a, V b) const { return OrNan(a, b, hn::IfThenElse(hn::Lt(a, b), b, a)); }
+  HWY_INLINE V operator()(Tag, V a, V b) const {
+    return OrNan(a, b, hn::IfThenElse(hn::Lt(a, b), b, a));
+  }
 };
 struct AddInt {
   HWY_INLINE V operator()(Tag, V a, V b) const { return Floats(hn::Add(Ints(a), Ints(b))); }
@@ -108,7 +113,9 @@ struct LessInt {
   HWY_INLINE V operator()(Tag, V a, V b) const { return IntTruth(hn::Lt(Ints(a), Ints(b))); }
 };
 struct LessEqualInt {
-  HWY_INLINE V operator()(Tag, V a, V b) const { return IntTruth(hn::Not(hn::Lt(Ints(b), Ints(a)))); }
+  HWY_INLINE V operator()(Tag, V a, V b) const {
+    return IntTruth(hn::Not(hn::Lt(Ints(b), Ints(a))));
+  }
 };
 struct EqualInt {
   HWY_INLINE V operator()(Tag, V a, V b) const { return IntTruth(hn::Eq(Ints(a), Ints(b))); }
@@ -146,7 +153,8 @@ struct Abs {
 struct Sign {
   HWY_INLINE V operator()(Tag d, V a) const {
     const V one = hn::Set(d, 1.0f), zero = hn::Zero(d);
-    const V sign = hn::Sub(hn::IfThenElseZero(hn::Gt(a, zero), one), hn::IfThenElseZero(hn::Lt(a, zero), one));
+    const V sign =
+        hn::Sub(hn::IfThenElseZero(hn::Gt(a, zero), one), hn::IfThenElseZero(hn::Lt(a, zero), one));
     return hn::IfThenElse(hn::IsNaN(a), a, sign);
   }
 };
@@ -171,6 +179,9 @@ struct Tanh {
 struct Erf {
   HWY_INLINE V operator()(Tag d, V a) const { return math::Erf(d, a); }
 };
+struct NormalCdf {
+  HWY_INLINE V operator()(Tag d, V a) const { return math::NormalCdf(d, a); }
+};
 struct NegInt {
   HWY_INLINE V operator()(Tag, V a) const { return Floats(hn::Sub(hn::Zero(IntTag()), Ints(a))); }
 };
@@ -180,8 +191,8 @@ struct AbsInt {
 struct SignInt {
   HWY_INLINE V operator()(Tag, V a) const {
     const auto zero = hn::Zero(IntTag()), one = hn::Set(IntTag(), 1);
-    return Floats(
-        hn::Sub(hn::IfThenElseZero(hn::Gt(Ints(a), zero), one), hn::IfThenElseZero(hn::Lt(Ints(a), zero), one)));
+    return Floats(hn::Sub(hn::IfThenElseZero(hn::Gt(Ints(a), zero), one),
+                          hn::IfThenElseZero(hn::Lt(Ints(a), zero), one)));
   }
 };
 struct Not {
@@ -198,15 +209,17 @@ struct ToReal {
 struct ToInt {
   HWY_INLINE V operator()(Tag d, V a) const {
     const IntTag di;
-    const V inside =
-        hn::Min(hn::Max(hn::IfThenZeroElse(hn::IsNaN(a), a), hn::Set(d, -0x1p31f)), hn::Set(d, 0x1.fffffep30f));
+    const V inside = hn::Min(hn::Max(hn::IfThenZeroElse(hn::IsNaN(a), a), hn::Set(d, -0x1p31f)),
+                             hn::Set(d, 0x1.fffffep30f));
     const auto large = hn::RebindMask(di, hn::Ge(a, hn::Set(d, 0x1p31f)));
-    return Floats(
-        hn::IfThenElse(large, hn::Set(di, std::numeric_limits<std::int32_t>::max()), hn::ConvertTo(di, inside)));
+    return Floats(hn::IfThenElse(large, hn::Set(di, std::numeric_limits<std::int32_t>::max()),
+                                 hn::ConvertTo(di, inside)));
   }
 };
 struct ToBool {
-  HWY_INLINE V operator()(Tag d, V a) const { return Truth(d, hn::Not(hn::Eq(a, hn::Zero(d)))); }  // NaN is true
+  HWY_INLINE V operator()(Tag d, V a) const {
+    return Truth(d, hn::Not(hn::Eq(a, hn::Zero(d))));
+  }  // NaN is true
 };
 struct ToBoolInt {
   HWY_INLINE V operator()(Tag, V a) const { return IntTruth(hn::Ne(Ints(a), hn::Zero(IntTag()))); }

@@ -1,10 +1,11 @@
-// Kernels of kind `attention` and `attention_gradient`. A workgroup has a block of rows (queries, or keys for their own
-// gradients) and walks over blocks of the other side. The scores of two blocks are made from tiles in workgroup
-// memory, four by four to a thread; turned into weights they go back there, and what they weigh is added up in
-// registers.
+// Kernels of kind `attention` and `attention_gradient`. A workgroup has a block of rows (queries,
+// or keys for their own gradients) and walks over blocks of the other side. The scores of two
+// blocks are made from tiles in workgroup memory, four by four to a thread; turned into weights
+// they go back there, and what they weigh is added up in registers.
 #include <algorithm>
 
 #include "codegen/wgsl/attention_operand.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
@@ -14,7 +15,8 @@ using ir::Kernel;
 namespace {
 
 constexpr std::int64_t kThreads = 64;
-constexpr std::int64_t kRows = 32;      // of a block. Row r is component r / 8 of quad r % 8: neighbours hit different banks
+constexpr std::int64_t kRows =
+    32;  // of a block. Row r is component r / 8 of quad r % 8: neighbours hit different banks
 constexpr std::int64_t kChunk = 32;     // of the size of a head at a time, while scores are made
 constexpr std::int64_t kColumns = 128;  // of a head that a workgroup adds up
 constexpr std::int64_t kPitch = 9;      // quads from one column of weights to the next
@@ -36,7 +38,8 @@ class Attention {
     return {source.finish(kThreads, cut.groups())};
   }
 
-  // The gradients of queries, and of keys and values: two kinds of workgroups that need nothing of each other.
+  // The gradients of queries, and of keys and values: two kinds of workgroups that need nothing of
+  // each other.
   std::vector<Piece> gradient() {
     if (s_.gradient_elements() == 0) return {};
     Source source = begin({&x_.q, &x_.k, &x_.v, &x_.out, &x_.g});
@@ -46,7 +49,8 @@ class Attention {
     declare_statistics(source);
     const Cut queries(*this, s_.H, s_.T, s_.D), keys(*this, s_.G, s_.S, std::max(s_.D, s_.V));
     if (queries.groups() > 0) {
-      source.function("fn of_queries(group: u32, thread: u32)", [&] { of_queries(source, queries); });
+      source.function("fn of_queries(group: u32, thread: u32)",
+                      [&] { of_queries(source, queries); });
       source.line("if (group < {}u) {{ of_queries(group, thread); }}", queries.groups());
     }
     if (keys.groups() > 0) {
@@ -85,48 +89,60 @@ class Attention {
 
   // ---- functions of a shader
 
-  // Which queries see which keys: four keys against one query for `sees_keys`, four queries against one key for `seen_by`.
+  // Which queries see which keys: four keys against one query for `sees_keys`, four queries against
+  // one key for `seen_by`.
   void declare_sees(Source& source) const {
     const auto declare = [&](const char* name, const char* q, const char* k) {
-      source.function(fmt::format("fn {}(q: {}, k: {}, start: i32) -> vec4<bool>", name, q, k), [&] {
-        source.line("let query = vec4<u32>(q);");
-        source.line("let key = vec4<u32>(k);");
-        source.line("return (query < vec4<u32>({}u)) & (key < vec4<u32>({}u)){};", s_.T, s_.S,
-                    s_.causal ? " & (vec4<i32>(key) <= vec4<i32>(start) + vec4<i32>(query))" : "");
-      });
+      source.function(
+          fmt::format("fn {}(q: {}, k: {}, start: i32) -> vec4<bool>", name, q, k), [&] {
+            source.line("let query = vec4<u32>(q);");
+            source.line("let key = vec4<u32>(k);");
+            source.line(
+                "return (query < vec4<u32>({}u)) & (key < vec4<u32>({}u)){};", s_.T, s_.S,
+                s_.causal ? " & (vec4<i32>(key) <= vec4<i32>(start) + vec4<i32>(query))" : "");
+          });
     };
     declare("sees_keys", "u32", "vec4<u32>");
     if (k_.kind == Kernel::Kind::attention_gradient) declare("seen_by", "vec4<u32>", "u32");
   }
 
-  // Row `r` of a block: its position (of some row that exists), and whether it exists; empty: always.
+  // Row `r` of a block: its position (of some row that exists), and whether it exists; empty:
+  // always.
   struct Row {
     std::string t, exists;
   };
   static Row row(Source& source, const Operand& x, const std::string& first, const std::string& r) {
     const std::string t = source.let(fmt::format("{} + {}", first, r), "t");
     if (x.positions % kRows == 0) return {t, ""};
-    return {source.let(fmt::format("min({}, {}u)", t, x.positions - 1), "t"), fmt::format("{} < {}u", t, x.positions)};
+    return {source.let(fmt::format("min({}, {}u)", t, x.positions - 1), "t"),
+            fmt::format("{} < {}u", t, x.positions)};
   }
   // Four neighbours of the row; zero if it does not exist.
-  static std::string quad_of(const Operand& x, const std::string& head, const Row& r, const std::string& d) {
+  static std::string quad_of(const Operand& x, const std::string& head, const Row& r,
+                             const std::string& d) {
     const std::string value = fmt::format("{}_quad({}, {}, {})", x.name, head, r.t, d);
     return r.exists.empty() ? value : fmt::format("select(vec4<f32>(), {}, {})", value, r.exists);
   }
-  static std::string if_exists(const Row& r) { return r.exists.empty() ? "{" : fmt::format("if ({}) {{", r.exists); }
+  static std::string if_exists(const Row& r) {
+    return r.exists.empty() ? "{" : fmt::format("if ({}) {{", r.exists);
+  }
 
   // fetch_NAME: the thread's share of a chunk of a block: four neighbours from each of four rows.
   std::string use_fetch(Source& source, const Operand& x) {
     const std::string name = fmt::format("fetch_{}", x.name);
     if (!declared_.insert(name).second) return name;
-    source.function(fmt::format("fn {}(head: u32, first: u32, d0: u32, thread: u32) -> mat4x4<f32>", name), [&] {
-      source.line("let place = thread % 8u;");
-      source.line("let d = d0 + 4u * (thread / 8u);");
-      for (int i = 0; i < 4; ++i) {
-        source.line("let x{} = {};", i, quad_of(x, "head", row(source, x, "first", fmt::format("place + {}u", 8 * i)), "d"));
-      }
-      source.line("return mat4x4<f32>(x0, x1, x2, x3);");
-    });
+    source.function(
+        fmt::format("fn {}(head: u32, first: u32, d0: u32, thread: u32) -> mat4x4<f32>", name),
+        [&] {
+          source.line("let place = thread % 8u;");
+          source.line("let d = d0 + 4u * (thread / 8u);");
+          for (int i = 0; i < 4; ++i) {
+            source.line("let x{} = {};", i,
+                        quad_of(x, "head",
+                                row(source, x, "first", fmt::format("place + {}u", 8 * i)), "d"));
+          }
+          source.line("return mat4x4<f32>(x0, x1, x2, x3);");
+        });
     return name;
   }
 
@@ -139,46 +155,51 @@ class Attention {
     });
   }
 
-  // scores_AB(heads and first rows of both): row i of the result has rows ty + 8 i of a against tx + 8 j of b.
+  // scores_AB(heads and first rows of both): row i of the result has rows ty + 8 i of a against tx
+  // + 8 j of b.
   std::string use_scores(Source& source, const Operand& a, const Operand& b) {
     const std::string name = fmt::format("scores_{}{}", a.name, b.name);
     if (!declared_.insert(name).second) return name;
     const std::string fetch_a = use_fetch(source, a), fetch_b = use_fetch(source, b);
     const std::int64_t chunk = std::min(kChunk, round_up(a.size, 4));
-    source.function(fmt::format("fn {}(head_a: u32, a0: u32, head_b: u32, b0: u32, thread: u32) -> mat4x4<f32>", name), [&] {
-      source.line("let tx = thread % 8u;");
-      source.line("let ty = thread / 8u;");
-      for (int i = 0; i < 4; ++i) source.line("var s{} = vec4<f32>();", i);
-      // The next chunk is on its way while this one is used.
-      source.line("var next_a = {}(head_a, a0, 0u, thread);", fetch_a);
-      source.line("var next_b = {}(head_b, b0, 0u, thread);", fetch_b);
-      source.open(fmt::format("for (var d0 = 0u; d0 < {}u; d0 += {}u) {{", a.size, chunk));
-      source.line("workgroupBarrier();");
-      source.line("stash(0u, next_a, thread);");
-      source.line("stash({}u, next_b, thread);", kChunk * kRows / 4);
-      source.line("workgroupBarrier();");
-      if (a.size > chunk) {
-        source.open(fmt::format("if (d0 + {}u < {}u) {{", chunk, a.size));
-        source.line("next_a = {}(head_a, a0, d0 + {}u, thread);", fetch_a, chunk);
-        source.line("next_b = {}(head_b, b0, d0 + {}u, thread);", fetch_b, chunk);
-        source.close();
-      }
-      source.open(fmt::format("for (var d = 0u; d < {}u; d += {}u) {{", chunk, unroll_));
-      for (int u = 0; u < unroll_; ++u) {
-        source.line("let a{0} = tiles[(d + {0}u) * 8u + ty];", u);
-        source.line("let b{0} = tiles[{1}u + (d + {0}u) * 8u + tx];", u, kChunk * kRows / 4);
-      }
-      for (int u = 0; u < unroll_; ++u)
-        for (int i = 0; i < 4; ++i) source.line("s{0} = fma(vec4<f32>(a{1}.{2}), b{1}, s{0});", i, u, "xyzw"[i]);
-      source.close();
-      source.close();
-      source.line("return mat4x4<f32>(s0, s1, s2, s3);");
-    });
+    source.function(
+        fmt::format("fn {}(head_a: u32, a0: u32, head_b: u32, b0: u32, thread: u32) -> mat4x4<f32>",
+                    name),
+        [&] {
+          source.line("let tx = thread % 8u;");
+          source.line("let ty = thread / 8u;");
+          for (int i = 0; i < 4; ++i) source.line("var s{} = vec4<f32>();", i);
+          // The next chunk is on its way while this one is used.
+          source.line("var next_a = {}(head_a, a0, 0u, thread);", fetch_a);
+          source.line("var next_b = {}(head_b, b0, 0u, thread);", fetch_b);
+          source.open(fmt::format("for (var d0 = 0u; d0 < {}u; d0 += {}u) {{", a.size, chunk));
+          source.line("workgroupBarrier();");
+          source.line("stash(0u, next_a, thread);");
+          source.line("stash({}u, next_b, thread);", kChunk * kRows / 4);
+          source.line("workgroupBarrier();");
+          if (a.size > chunk) {
+            source.open(fmt::format("if (d0 + {}u < {}u) {{", chunk, a.size));
+            source.line("next_a = {}(head_a, a0, d0 + {}u, thread);", fetch_a, chunk);
+            source.line("next_b = {}(head_b, b0, d0 + {}u, thread);", fetch_b, chunk);
+            source.close();
+          }
+          source.open(fmt::format("for (var d = 0u; d < {}u; d += {}u) {{", chunk, unroll_));
+          for (int u = 0; u < unroll_; ++u) {
+            source.line("let a{0} = tiles[(d + {0}u) * 8u + ty];", u);
+            source.line("let b{0} = tiles[{1}u + (d + {0}u) * 8u + tx];", u, kChunk * kRows / 4);
+          }
+          for (int u = 0; u < unroll_; ++u)
+            for (int i = 0; i < 4; ++i)
+              source.line("s{0} = fma(vec4<f32>(a{1}.{2}), b{1}, s{0});", i, u, "xyzw"[i]);
+          source.close();
+          source.close();
+          source.line("return mat4x4<f32>(s0, s1, s2, s3);");
+        });
     return name;
   }
 
-  // statistics(head, first): of a block of queries, log-sum-exp and (in two halves) the mean of g v^T under the weights,
-  // which is the product of the result and its gradient.
+  // statistics(head, first): of a block of queries, log-sum-exp and (in two halves) the mean of g
+  // v^T under the weights, which is the product of the result and its gradient.
   void declare_statistics(Source& source) const {
     source.function("fn statistics(head: u32, first: u32, thread: u32)", [&] {
       source.line("let half = thread / {}u;", kRows);
@@ -186,7 +207,8 @@ class Attention {
       source.line("var sum = vec4<f32>();");
       source.open(fmt::format("for (var d = 4u * half; d < {}u; d += {}u) {{", s_.V, 8 * unroll_));
       for (int i = 0; i < unroll_; ++i)
-        for (const char* x : {"o", "g"}) source.line("let {0}{1} = {0}_quad(head, {2}, d + {3}u);", x, i, r.t, 8 * i);
+        for (const char* x : {"o", "g"})
+          source.line("let {0}{1} = {0}_quad(head, {2}, d + {3}u);", x, i, r.t, 8 * i);
       for (int i = 0; i < unroll_; ++i) source.line("sum = fma(o{0}, g{0}, sum);", i);
       source.close();
       source.line("let logs = {};", log_sum(source, k_, "head", r.t));
@@ -197,14 +219,17 @@ class Attention {
 
   // ---- parts of a body
 
-  // The workgroup's head, first row and first column. Where later rows have more to do, they come first.
+  // The workgroup's head, first row and first column. Where later rows have more to do, they come
+  // first.
   void find_place(Source& source, const Cut& cut, bool last_first) const {
     source.line("let tx = thread % 8u;");
     source.line("let ty = thread / 8u;");
     source.line("let column = (group % {}u) * {}u;", cut.columns, kColumns);
     source.line("let head = (group / {}u) % {}u;", cut.columns, cut.heads);
     const std::string block = fmt::format("group / {}u", cut.columns * cut.heads);
-    source.line("let first = {}u * {};", kRows, last_first ? fmt::format("({}u - {})", cut.blocks - 1, block) : fmt::format("({})", block));
+    source.line(
+        "let first = {}u * {};", kRows,
+        last_first ? fmt::format("({}u - {})", cut.blocks - 1, block) : fmt::format("({})", block));
   }
 
   // The four rows of a quad.
@@ -214,68 +239,86 @@ class Attention {
 
   // Where the keys end that a block of queries sees.
   std::string end_of_keys() const {
-    return s_.causal ? fmt::format("u32(clamp(start + i32(first) + {}, 0, {}))", kRows, s_.S) : u32_text(s_.S);
+    return s_.causal ? fmt::format("u32(clamp(start + i32(first) + {}, 0, {}))", kRows, s_.S)
+                     : u32_text(s_.S);
   }
 
-  std::int64_t columns_of(std::int64_t size) const { return ceil_div(std::min(size, kColumns), 32); }  // quads of a thread
+  std::int64_t columns_of(std::int64_t size) const {
+    return ceil_div(std::min(size, kColumns), 32);
+  }  // quads of a thread
   std::int64_t quads_of(std::int64_t size) const { return columns_of(size) == 1 ? 8 : 16; }
 
   void declare_sums(Source& source, const char* name, std::int64_t size) const {
     for (int i = 0; i < 4; ++i)
-      for (std::int64_t j = 0; j < columns_of(size); ++j) source.line("var {}{}_{} = vec4<f32>();", name, i, j);
+      for (std::int64_t j = 0; j < columns_of(size); ++j)
+        source.line("var {}{}_{} = vec4<f32>();", name, i, j);
   }
 
   // weights[c][r]: component i of quad c of a matrix whose row i is `rows`[i].
   void store_weights(Source& source, const char* rows) const {
     for (int c = 0; c < 4; ++c)
-      source.line("weights[(tx + {0}u) * {1}u + ty] = vec4<f32>({2}0.{3}, {2}1.{3}, {2}2.{3}, {2}3.{3});", 8 * c, kPitch, rows, "xyzw"[c]);
+      source.line(
+          "weights[(tx + {0}u) * {1}u + ty] = vec4<f32>({2}0.{3}, {2}1.{3}, {2}2.{3}, {2}3.{3});",
+          8 * c, kPitch, rows, "xyzw"[c]);
   }
 
-  // Rows of a block as they stand, up to 64 columns of them, on their way: a quad of them to each of `to`.
-  void fetch_values(Source& source, const char* to, const Operand& x, const std::string& head, const std::string& first,
-                    std::int64_t stretch) const {
+  // Rows of a block as they stand, up to 64 columns of them, on their way: a quad of them to each
+  // of `to`.
+  void fetch_values(Source& source, const char* to, const Operand& x, const std::string& head,
+                    const std::string& first, std::int64_t stretch) const {
     const std::int64_t quads = quads_of(x.size);
     for (std::int64_t i = 0; i < kRows * quads / kThreads; ++i) {
       const std::string at = source.let(fmt::format("thread + {}u", kThreads * i), "i");
       const Row r = row(source, x, first, fmt::format("{} / {}u", at, quads));
-      const std::string value = quad_of(x, head, r, fmt::format("column + {}u + 4u * ({} % {}u)", 64 * stretch, at, quads));
+      const std::string value = quad_of(
+          x, head, r, fmt::format("column + {}u + 4u * ({} % {}u)", 64 * stretch, at, quads));
       source.line("{}{}{} = {};", stretch == 0 ? "var " : "", to, i, value);
     }
   }
 
   // sums += weights x. All threads are done with the tiles, and the first stretch was fetched.
-  void add_weighted(Source& source, const char* sums, const Operand& x, const char* fetched, const std::string& head, const std::string& first) {
-    const std::int64_t count = columns_of(x.size), quads = quads_of(x.size), tiles_columns = quads / 8;
+  void add_weighted(Source& source, const char* sums, const Operand& x, const char* fetched,
+                    const std::string& head, const std::string& first) {
+    const std::int64_t count = columns_of(x.size), quads = quads_of(x.size),
+                       tiles_columns = quads / 8;
     for (std::int64_t j = 0; j < count; j += tiles_columns) {
       if (j > 0) {
         fetch_values(source, fetched, x, head, first, j / tiles_columns);
         source.line("workgroupBarrier();");
       }
-      for (std::int64_t i = 0; i < kRows * quads / kThreads; ++i) source.line("tiles[thread + {}u] = {}{};", kThreads * i, fetched, i);
+      for (std::int64_t i = 0; i < kRows * quads / kThreads; ++i)
+        source.line("tiles[thread + {}u] = {}{};", kThreads * i, fetched, i);
       source.line("workgroupBarrier();");
       const int unroll = std::min(2, unroll_);
       source.open(fmt::format("for (var c = 0u; c < {}u; c += {}u) {{", kRows, unroll));
       const std::int64_t own = std::min(tiles_columns, count - j);
       for (int u = 0; u < unroll; ++u) {
         source.line("let w{0} = weights[(c + {0}u) * {1}u + ty];", u, kPitch);
-        for (std::int64_t n = 0; n < own; ++n) source.line("let z{0}_{1} = tiles[(c + {0}u) * {2}u + {3}u + tx];", u, n, quads, 8 * n);
+        for (std::int64_t n = 0; n < own; ++n)
+          source.line("let z{0}_{1} = tiles[(c + {0}u) * {2}u + {3}u + tx];", u, n, quads, 8 * n);
       }
       for (int u = 0; u < unroll; ++u)
         for (std::int64_t n = 0; n < own; ++n)
-          for (int i = 0; i < 4; ++i) source.line("{0}{1}_{2} = fma(vec4<f32>(w{3}.{4}), z{3}_{5}, {0}{1}_{2});", sums, i, j + n, u, "xyzw"[i], n);
+          for (int i = 0; i < 4; ++i)
+            source.line("{0}{1}_{2} = fma(vec4<f32>(w{3}.{4}), z{3}_{5}, {0}{1}_{2});", sums, i,
+                        j + n, u, "xyzw"[i], n);
       source.close();
     }
   }
 
   // The rows of a block in a part of the result.
-  void store_sums(Source& source, const char* sums, const Operand& x, const ir::PackedPart& part, std::int64_t heads, const std::string& scale) const {
+  void store_sums(Source& source, const char* sums, const Operand& x, const ir::PackedPart& part,
+                  std::int64_t heads, const std::string& scale) const {
     for (int i = 0; i < 4; ++i) {
       source.open("{");
       const Row r = row(source, x, "first", fmt::format("ty + {}u", 8 * i));
       source.open(if_exists(r));
-      source.line("let at = {};", packed_row(k_.stores[0], part, heads, x.positions, x.size, "head", r.t));
+      source.line("let at = {};",
+                  packed_row(k_.stores[0], part, heads, x.positions, x.size, "head", r.t));
       for (std::int64_t j = 0; j < columns_of(x.size); ++j) {
-        const std::string value = scale.empty() ? fmt::format("{}{}_{}", sums, i, j) : fmt::format("{}{}_{} * {}.{}", sums, i, j, scale, "xyzw"[i]);
+        const std::string value =
+            scale.empty() ? fmt::format("{}{}_{}", sums, i, j)
+                          : fmt::format("{}{}_{} * {}.{}", sums, i, j, scale, "xyzw"[i]);
         source.line("let c{} = column + 4u * (tx + {}u);", j, 8 * j);
         source.open(fmt::format("if (c{} < {}u) {{", j, x.size));
         store_columns(source, k_.stores[0], x.size, "at", fmt::format("c{}", j), value);
@@ -302,20 +345,27 @@ class Attention {
     source.line("var best = top;");
     for (int i = 0; i < 4; ++i) {
       source.line("var p{} = vec4<f32>({});", i, kHidden);
-      source.line("let ok{0} = sees_keys(first + ty + {1}u, {2}, start);", i, 8 * i, quad_at("key", "tx"));
+      source.line("let ok{0} = sees_keys(first + ty + {1}u, {2}, start);", i, 8 * i,
+                  quad_at("key", "tx"));
       source.line("p{0} = select(p{0}, s[{0}] * {1}, ok{0});", i, number(s_.scale, DType::f32));
-      source.line("best.{0} = max(best.{0}, max(max(p{1}.x, p{1}.y), max(p{1}.z, p{1}.w)));", "xyzw"[i], i);
+      source.line("best.{0} = max(best.{0}, max(max(p{1}.x, p{1}.y), max(p{1}.z, p{1}.w)));",
+                  "xyzw"[i], i);
     }
     source.line("stats[tx * {}u + ty] = best;", kPitch);
     source.line("workgroupBarrier();");
-    source.line("for (var j = 0u; j < 8u; j++) {{ best = max(best, stats[j * {}u + ty]); }}", kPitch);
+    source.line("for (var j = 0u; j < 8u; j++) {{ best = max(best, stats[j * {}u + ty]); }}",
+                kPitch);
     source.line("let factor = exp(top - best);");
     source.line("top = best;");
-    for (int i = 0; i < 4; ++i) source.line("p{0} = select(vec4<f32>(), exp(p{0} - vec4<f32>(top.{1})), ok{0});", i, "xyzw"[i]);
-    source.line("total = total * factor + vec4<f32>(sum_of(p0), sum_of(p1), sum_of(p2), sum_of(p3));");
+    for (int i = 0; i < 4; ++i)
+      source.line("p{0} = select(vec4<f32>(), exp(p{0} - vec4<f32>(top.{1})), ok{0});", i,
+                  "xyzw"[i]);
+    source.line(
+        "total = total * factor + vec4<f32>(sum_of(p0), sum_of(p1), sum_of(p2), sum_of(p3));");
     source.declare("fn sum_of(x: vec4<f32>) -> f32 { return (x.x + x.y) + (x.z + x.w); }");
     for (int i = 0; i < 4; ++i)
-      for (std::int64_t j = 0; j < columns_of(s_.V); ++j) source.line("sum{0}_{1} *= factor.{2};", i, j, "xyzw"[i]);
+      for (std::int64_t j = 0; j < columns_of(s_.V); ++j)
+        source.line("sum{0}_{1} *= factor.{2};", i, j, "xyzw"[i]);
     store_weights(source, "p");
     add_weighted(source, "sum", x_.v, "value", "head_k", "key");
     source.close();
@@ -324,8 +374,11 @@ class Attention {
     source.line("workgroupBarrier();");
     source.line("total = stats[ty];");
     source.line("for (var j = 1u; j < 8u; j++) {{ total += stats[j * {}u + ty]; }}", kPitch);
-    // A query before the first key sees nothing; where it sees keys and all weights are zero, the result is no number.
-    source.line("let none = vec4<i32>(start + i32(first + ty)) + vec4<i32>(0, 8, 16, 24) < vec4<i32>({});", s_.cached ? "0" : "-2147483647");
+    // A query before the first key sees nothing; where it sees keys and all weights are zero, the
+    // result is no number.
+    source.line(
+        "let none = vec4<i32>(start + i32(first + ty)) + vec4<i32>(0, 8, 16, 24) < vec4<i32>({});",
+        s_.cached ? "0" : "-2147483647");
     source.line("let by = select(1.0f / total, vec4<f32>(), none);");
     Operand rows = x_.q;
     rows.size = s_.V;
@@ -337,8 +390,10 @@ class Attention {
       source.open("{");
       const Row r = row(source, x_.q, "first", fmt::format("ty + {}u", 8 * i));
       source.open(if_exists(r));
-      source.store_element(region(store.place.space), fmt::format("{}u + {} * {}u + {}", store.place.offset + s_.lse(), "head", s_.T, r.t), DType::f32,
-                           fmt::format("log_sum.{}", "xyzw"[i]));
+      source.store_element(
+          region(store.place.space),
+          fmt::format("{}u + {} * {}u + {}", store.place.offset + s_.lse(), "head", s_.T, r.t),
+          DType::f32, fmt::format("log_sum.{}", "xyzw"[i]));
       source.close();
       source.close();
     }
@@ -361,9 +416,12 @@ class Attention {
       const std::string r = source.let(fmt::format("ty + {}u", 8 * i), "r");
       source.line("let log_sum{} = log_sums[{}];", i, r);
       source.line("let mean{0} = means[{1}] + means[{1} + {2}u];", i, r, kRows);
-      source.line("let w{0} = select(vec4<f32>(), exp(s[{0}] * {1} - vec4<f32>(log_sum{0})), sees_keys(first + {2}, {3}, start));", i,
-                  number(s_.scale, DType::f32), r, quad_at("key", "tx"));
-      source.line("let ds{0} = w{0} * (dw[{0}] - vec4<f32>(mean{0})) * {1};", i, number(s_.scale, DType::f32));
+      source.line(
+          "let w{0} = select(vec4<f32>(), exp(s[{0}] * {1} - vec4<f32>(log_sum{0})), "
+          "sees_keys(first + {2}, {3}, start));",
+          i, number(s_.scale, DType::f32), r, quad_at("key", "tx"));
+      source.line("let ds{0} = w{0} * (dw[{0}] - vec4<f32>(mean{0})) * {1};", i,
+                  number(s_.scale, DType::f32));
     }
     store_weights(source, "ds");
     source.line("workgroupBarrier();");
@@ -385,23 +443,35 @@ class Attention {
       source.line("let head_q = (head / {0}u * {0}u + head % {0}u) * {1}u + j;", s_.G, shared);
       queries = "head_q";
     }
-    const std::string begin = !s_.causal ? "0u" : fmt::format("u32(max(0, i32(first) - start)) / {0}u * {0}u", kRows);
-    source.open(fmt::format("for (var query = {}; query < {}u; query += {}u) {{", begin, s_.T, kRows));
+    const std::string begin =
+        !s_.causal ? "0u" : fmt::format("u32(max(0, i32(first) - start)) / {0}u * {0}u", kRows);
+    source.open(
+        fmt::format("for (var query = {}; query < {}u; query += {}u) {{", begin, s_.T, kRows));
     source.line("statistics({}, query, thread);", queries);
-    source.line("let s = {}(head, first, {}, query, thread);", use_scores(source, x_.k, x_.q), queries);
+    source.line("let s = {}(head, first, {}, query, thread);", use_scores(source, x_.k, x_.q),
+                queries);
     fetch_values(source, "value", x_.g, queries, "query", 0);
-    source.line("let dw = {}(head, first, {}, query, thread);", use_scores(source, x_.v, x_.g), queries);
-    source.line("let log_sum = vec4<f32>(log_sums[tx], log_sums[tx + 8u], log_sums[tx + 16u], log_sums[tx + 24u]);");
-    source.line("let mean = vec4<f32>(means[tx] + means[tx + {0}u], means[tx + 8u] + means[tx + {0}u + 8u], means[tx + 16u] + means[tx + {0}u + 16u], means[tx + 24u] + means[tx + {0}u + 24u]);", kRows);
+    source.line("let dw = {}(head, first, {}, query, thread);", use_scores(source, x_.v, x_.g),
+                queries);
+    source.line(
+        "let log_sum = vec4<f32>(log_sums[tx], log_sums[tx + 8u], log_sums[tx + 16u], log_sums[tx "
+        "+ 24u]);");
+    source.line(
+        "let mean = vec4<f32>(means[tx] + means[tx + {0}u], means[tx + 8u] + means[tx + {0}u + "
+        "8u], means[tx + 16u] + means[tx + {0}u + 16u], means[tx + 24u] + means[tx + {0}u + 24u]);",
+        kRows);
     for (int i = 0; i < 4; ++i) {
-      source.line("let w{0} = select(vec4<f32>(), exp(s[{0}] * {1} - log_sum), seen_by({2}, first + ty + {3}u, start));", i,
-                  number(s_.scale, DType::f32), quad_at("query", "tx"), 8 * i);
+      source.line(
+          "let w{0} = select(vec4<f32>(), exp(s[{0}] * {1} - log_sum), seen_by({2}, first + ty + "
+          "{3}u, start));",
+          i, number(s_.scale, DType::f32), quad_at("query", "tx"), 8 * i);
     }
     store_weights(source, "w");
     source.line("workgroupBarrier();");
     fetch_values(source, "more", x_.q, queries, "query", 0);
     add_weighted(source, "dv", x_.g, "value", queries, "query");
-    for (int i = 0; i < 4; ++i) source.line("let ds{0} = w{0} * (dw[{0}] - mean) * {1};", i, number(s_.scale, DType::f32));
+    for (int i = 0; i < 4; ++i)
+      source.line("let ds{0} = w{0} * (dw[{0}] - mean) * {1};", i, number(s_.scale, DType::f32));
     source.line("workgroupBarrier();");
     store_weights(source, "ds");
     add_weighted(source, "dk", x_.q, "more", queries, "query");
@@ -414,7 +484,8 @@ class Attention {
   const Emitting& in_;
   const Kernel& k_;
   const AttentionShape& s_;
-  static constexpr int unroll_ = 4;  // values that are read from workgroup memory before the first is used
+  static constexpr int unroll_ =
+      4;  // values that are read from workgroup memory before the first is used
   const AttentionOperands x_;
   std::set<std::string> declared_;
 };
@@ -425,7 +496,8 @@ std::vector<Piece> emit_attention(const Emitting& in) {
   return is_short(in.kernel.attention) ? emit_short_attention(in) : Attention(in).forward();
 }
 std::vector<Piece> emit_attention_gradient(const Emitting& in) {
-  return is_short(in.kernel.attention) ? emit_short_attention_gradient(in) : Attention(in).gradient();
+  return is_short(in.kernel.attention) ? emit_short_attention_gradient(in)
+                                       : Attention(in).gradient();
 }
 
 }  // namespace tensorgrad::wgsl

@@ -8,14 +8,15 @@
 
 namespace tensorgrad::wgsl {
 
-// An operand [B, heads, positions, size], read by the number of its head among those of all sequences.
+// An operand [B, heads, positions, size], read by the number of its head among those of all
+// sequences.
 struct AttentionOperand {
   const char* name = "";
   std::int64_t heads = 0, positions = 0, size = 0;
   ir::ScalarProgram program = {};
 
-  // NAME(head, t, d), and NAME_quad(head, t, d) for four neighbours, zero outside the head. Nothing branches: a thread
-  // that waits for one load before it asks for the next waits too long.
+  // NAME(head, t, d), and NAME_quad(head, t, d) for four neighbours, zero outside the head. Nothing
+  // branches: a thread that waits for one load before it asks for the next waits too long.
   void declare(Source& source, const ir::Kernel& kernel) const;
 };
 
@@ -24,20 +25,24 @@ struct AttentionOperands {
   explicit AttentionOperands(const ir::Kernel& kernel);
 };
 
-// `let start`: the position of the first query. `uniform`: the same for all threads, as barriers want it.
+// `let start`: the position of the first query. `uniform`: the same for all threads, as barriers
+// want it.
 void find_start(Source& source, const ir::Kernel& kernel, bool uniform);
 // The head of keys that a head of queries reads.
 std::string key_head(const ir::AttentionShape& shape, const std::string& head);
 // Log-sum-exp of a query; gradients only.
-std::string log_sum(Source& source, const ir::Kernel& kernel, const std::string& head, const std::string& t);
+std::string log_sum(Source& source, const ir::Kernel& kernel, const std::string& head,
+                    const std::string& t);
 // Stores a quad of columns from `column` on at `at`, as far as they exist.
-void store_columns(Source& source, const ir::Store& store, std::int64_t size, const std::string& at, const std::string& column,
-                   const std::string& value);
+void store_columns(Source& source, const ir::Store& store, std::int64_t size, const std::string& at,
+                   const std::string& column, const std::string& value);
 // Where row t of a head lies in a part of the result.
-std::string packed_row(const ir::Store& store, const ir::PackedPart& part, std::int64_t heads, std::int64_t positions,
-                       std::int64_t size, const std::string& head, const std::string& t);
+std::string packed_row(const ir::Store& store, const ir::PackedPart& part, std::int64_t heads,
+                       std::int64_t positions, std::int64_t size, const std::string& head,
+                       const std::string& t);
 
-// Short sequences of small heads: a thread has a row, and the others' rows come straight from memory.
+// Short sequences of small heads: a thread has a row, and the others' rows come straight from
+// memory.
 bool is_short(const ir::AttentionShape& shape);
 std::vector<Piece> emit_short_attention(const Emitting& in);
 std::vector<Piece> emit_short_attention_gradient(const Emitting& in);

@@ -1,9 +1,10 @@
-// Kernels of kind `columns`: reductions down columns. Threads side by side take neighbouring columns (or quads
-// of them), threads above each other take turns along a column; many rows are cut into parts that a second
-// shader joins.
+// Kernels of kind `columns`: reductions down columns. Threads side by side take neighbouring
+// columns (or quads of them), threads above each other take turns along a column; many rows are cut
+// into parts that a second shader joins.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
@@ -30,31 +31,44 @@ class Columns {
       return {walk(1)};
     }
     // Shared memory holds a value per thread and reduction.
-    width_ = k_.lines % 4 == 0 && static_cast<std::int64_t>(roots_.size()) * kThreads * 16 <= in_.target.workgroup_bytes ? 4 : 1;
+    width_ = k_.lines % 4 == 0 && static_cast<std::int64_t>(roots_.size()) * kThreads * 16 <=
+                                      in_.target.workgroup_bytes
+                 ? 4
+                 : 1;
     beside_ = width_ == 4 ? 2 : 8;
     while (beside_ < 32 && ceil_div(k_.lines / width_, beside_) > 256) beside_ *= 2;
     down_ = kThreads / beside_;
-    while (down_ > 16 && static_cast<std::int64_t>(roots_.size()) * down_ * beside_ * 4 * width_ > in_.target.workgroup_bytes) down_ /= 2;
-    const std::int64_t parts = k_.length <= kTurns * down_ ? 1 : ceil_div(k_.length, kTurns / 2 * down_);
+    while (down_ > 16 && static_cast<std::int64_t>(roots_.size()) * down_ * beside_ * 4 * width_ >
+                             in_.target.workgroup_bytes)
+      down_ /= 2;
+    const std::int64_t parts =
+        k_.length <= kTurns * down_ ? 1 : ceil_div(k_.length, kTurns / 2 * down_);
     if (parts == 1) return {walk(1)};
     return {walk(parts), join(parts)};
   }
 
  private:
-  const Instr& instr(Reg r) const { return k_.program.code[static_cast<std::size_t>(r)]; }
-  std::int64_t scratch(std::int64_t parts) const { return static_cast<std::int64_t>(roots_.size()) * parts * k_.lines; }
+  const Instr& instr(Reg r) const { return k_.program.code[usize(r)]; }
+  std::int64_t scratch(std::int64_t parts) const {
+    return static_cast<std::int64_t>(roots_.size()) * parts * k_.lines;
+  }
   std::string scratch_at(std::size_t root, std::int64_t parts) const {
-    return fmt::format("({}u + part) * {}u + column", static_cast<std::int64_t>(root) * parts, k_.lines);
+    return fmt::format("({}u + part) * {}u + column", static_cast<std::int64_t>(root) * parts,
+                       k_.lines);
   }
 
   Piece walk(std::int64_t parts) {
     const bool whole = parts == 1;
     Source source = in_.source(whole ? "" : " (parts)");
     ProgramWriter::note(source, k_.loads, k_.program);
-    if (whole) note_stores(source, k_.stores, in_.guarded);
-    else source.note(Region::scratch, DType::i32, true), source.note(Region::scratch, DType::f32, true);
+    if (whole)
+      note_stores(source, k_.stores, in_.guarded);
+    else
+      source.note(Region::scratch, DType::i32, true),
+          source.note(Region::scratch, DType::f32, true);
     if (width_ == 4) source.use_quads();
-    const std::int64_t points = k_.lines / width_, threads = down_ * beside_, blocks = ceil_div(points, beside_);
+    const std::int64_t points = k_.lines / width_, threads = down_ * beside_,
+                       blocks = ceil_div(points, beside_);
     const std::int64_t rows = ceil_div(k_.length, parts);
     source.line("let lane = thread / {}u;", beside_);
     source.line("let part = group / {}u;", blocks);
@@ -73,13 +87,16 @@ class Columns {
       source.line("let end = min({}u, (part + 1u) * {}u);", k_.length, rows);
       source.line("var row = {};", first);
       const std::int64_t together = 4;
-      source.open(fmt::format("for (; row + {}u < end; row += {}u) {{", (together - 1) * down_, together * down_));
+      source.open(fmt::format("for (; row + {}u < end; row += {}u) {{", (together - 1) * down_,
+                              together * down_));
       std::vector<std::vector<std::string>> values(roots_.size());
       for (std::int64_t j = 0; j < together; ++j) {
-        for (std::size_t i = 0; i < roots_.size(); ++i) values[i].resize(static_cast<std::size_t>(together));
-        const std::string x = source.let(fmt::format("(row + {}u) * {}u + at", j * down_, points), "x");
+        for (std::size_t i = 0; i < roots_.size(); ++i) values[i].resize(usize(together));
+        const std::string x =
+            source.let(fmt::format("(row + {}u) * {}u + at", j * down_, points), "x");
         elements(program, x);
-        for (std::size_t i = 0; i < roots_.size(); ++i) values[i][static_cast<std::size_t>(j)] = source.let(program.as(instr(roots_[i]).a, width_), "v");
+        for (std::size_t i = 0; i < roots_.size(); ++i)
+          values[i][usize(j)] = source.let(program.as(instr(roots_[i]).a, width_), "v");
         program.forget_elements();
       }
       for (std::size_t i = 0; i < roots_.size(); ++i)
@@ -87,19 +104,23 @@ class Columns {
       source.close();
       source.open(fmt::format("for (; row < end; row += {}u) {{", down_));
       elements(program, source.let(fmt::format("row * {}u + at", points), "x"));
-      for (std::size_t i = 0; i < roots_.size(); ++i) add_to(source, i, sums[i], program.as(instr(roots_[i]).a, width_));
+      for (std::size_t i = 0; i < roots_.size(); ++i)
+        add_to(source, i, sums[i], program.as(instr(roots_[i]).a, width_));
       source.close();
       program.forget_elements();
     }
     for (std::size_t i = 0; i < roots_.size() && down_ > 1; ++i) {
-      source.workgroup(fmt::format("shared{}", i), type_name(instr(roots_[i]).dtype, width_), threads);
+      source.workgroup(fmt::format("shared{}", i), type_name(instr(roots_[i]).dtype, width_),
+                       threads);
       source.line("shared{}[thread] = {};", i, sums[i]);
     }
     if (down_ > 16) {  // sixteen above each other join their share first
       source.line("workgroupBarrier();");
       source.open("if (lane < 16u) {");
-      for (std::size_t i = 0; i < roots_.size(); ++i) join_shared(source, i, sums[i], 16 * beside_, threads);
-      for (std::size_t i = 0; i < roots_.size(); ++i) source.line("shared{}[thread] = {};", i, sums[i]);
+      for (std::size_t i = 0; i < roots_.size(); ++i)
+        join_shared(source, i, sums[i], 16 * beside_, threads);
+      for (std::size_t i = 0; i < roots_.size(); ++i)
+        source.line("shared{}[thread] = {};", i, sums[i]);
       source.close();
     }
     if (down_ > 1) source.line("workgroupBarrier();");
@@ -110,7 +131,8 @@ class Columns {
     source.line("let column = {};", width_ == 4 ? "4u * at + q" : "at");
     for (std::size_t i = 0; i < roots_.size(); ++i) {
       const std::string value = width_ == 4 ? sums[i] + "[q]" : sums[i];
-      if (!whole) source.store_element(Region::scratch, scratch_at(i, parts), instr(roots_[i]).dtype, value);
+      if (!whole)
+        source.store_element(Region::scratch, scratch_at(i, parts), instr(roots_[i]).dtype, value);
       program.set(roots_[i], value);
     }
     if (whole) finish_lines(source, program);
@@ -126,14 +148,20 @@ class Columns {
     });
   }
 
-  void add_to(Source& source, std::size_t i, const std::string& sum, const std::string& value) const {
-    source.line("{} = {};", sum, combined(source, instr(roots_[i]).combine, instr(roots_[i]).dtype, width_, sum, value));
+  void add_to(Source& source, std::size_t i, const std::string& sum,
+              const std::string& value) const {
+    source.line(
+        "{} = {};", sum,
+        combined(source, instr(roots_[i]).combine, instr(roots_[i]).dtype, width_, sum, value));
   }
 
   // sum = sum joined with the shared values `step` threads on, as far as `end`.
-  void join_shared(Source& source, std::size_t i, const std::string& sum, std::int64_t step, std::int64_t end) const {
+  void join_shared(Source& source, std::size_t i, const std::string& sum, std::int64_t step,
+                   std::int64_t end) const {
     source.open(fmt::format("for (var j = {0}u; thread + j < {1}u; j += {0}u) {{", step, end));
-    source.line("{} = {};", sum, combined(source, instr(roots_[i]).combine, instr(roots_[i]).dtype, width_, sum, fmt::format("shared{}[thread + j]", i)));
+    source.line("{} = {};", sum,
+                combined(source, instr(roots_[i]).combine, instr(roots_[i]).dtype, width_, sum,
+                         fmt::format("shared{}[thread + j]", i)));
     source.close();
   }
 
@@ -144,13 +172,15 @@ class Columns {
       return in.op != ScalarOp::reduce && (in.line || in.op == ScalarOp::constant);
     });
     for (const ir::Store& s : k_.stores)
-      store_guarded(source, s, in_.guarded, moved("column", s.place.offset), program.as(s.value, 1));
+      store_guarded(source, s, in_.guarded, moved("column", s.place.offset),
+                    program.as(s.value, 1));
   }
 
   Piece join(std::int64_t parts) {
     Source source = in_.source(" (whole)");
     ir::ScalarProgram behind;  // the sums
-    std::ranges::copy_if(k_.program.code, std::back_inserter(behind.code), [](const Instr& in) { return in.line; });
+    std::ranges::copy_if(k_.program.code, std::back_inserter(behind.code),
+                         [](const Instr& in) { return in.line; });
     ProgramWriter::note(source, k_.loads, behind);
     note_stores(source, k_.stores, in_.guarded);
     source.note(Region::scratch, DType::i32, false);
@@ -164,7 +194,9 @@ class Columns {
       const std::string sum = source.fresh("sum");
       source.line("var {} = {};", sum, identity_text(source, in.combine, in.dtype));
       source.open(fmt::format("for (var part = 0u; part < {}u; part++) {{", parts));
-      source.line("{} = {};", sum, combined(source, in.combine, in.dtype, 1, sum, source.element(Region::scratch, scratch_at(i, parts), in.dtype)));
+      source.line("{} = {};", sum,
+                  combined(source, in.combine, in.dtype, 1, sum,
+                           source.element(Region::scratch, scratch_at(i, parts), in.dtype)));
       source.close();
       program.set(roots_[i], sum);
     }

@@ -7,15 +7,17 @@
 namespace tensorgrad::wgsl {
 
 std::string Emitting::title(const char* what) const {
-  std::string space = kernel.kind == ir::Kernel::Kind::matmul ? fmt::format("{} x [{}, {}]", kernel.batches, kernel.M, kernel.K)
-                                                              : fmt::format("{} x {}", kernel.lines, kernel.length);
+  std::string space = kernel.kind == ir::Kernel::Kind::matmul
+                          ? fmt::format("{} x [{}, {}]", kernel.batches, kernel.M, kernel.K)
+                          : fmt::format("{} x {}", kernel.lines, kernel.length);
   return fmt::format("{} {}: {}{}", ir::name(kernel.kind), space, kernel.name, what);
 }
 
 namespace {
 
 bool is_guarded(const ir::Store& store, bool guarded) {
-  return guarded && (store.place.space == ir::Space::parameters || store.place.space == ir::Space::state);
+  return guarded &&
+         (store.place.space == ir::Space::parameters || store.place.space == ir::Space::state);
 }
 
 }  // namespace
@@ -40,7 +42,8 @@ void store_guarded(Source& source, const ir::Store& store, bool guarded, const s
 }
 
 std::string identity_text(Source& source, ir::Combine combine, DType dtype) {
-  if (dtype == DType::boolean) return combine == ir::Combine::min || combine == ir::Combine::mul ? "true" : "false";
+  if (dtype == DType::boolean)
+    return combine == ir::Combine::min || combine == ir::Combine::mul ? "true" : "false";
   const double value = ir::identity(combine, dtype);
   return literal(source, value, dtype);
 }
@@ -50,7 +53,8 @@ std::string GroupReduction::join(ir::Combine combine, DType dtype, const std::st
   if (threads_ == 1) return value;
   const char* const kind = dtype == DType::f32 ? "f" : dtype == DType::i32 ? "i" : "b";
   const std::string one = type_name(dtype, 1);
-  const std::string all = fmt::format("shared_{}{}", kind, turn_ % 2), some = fmt::format("joined_{}{}", kind, turn_ % 2);
+  const std::string all = fmt::format("shared_{}{}", kind, turn_ % 2),
+                    some = fmt::format("joined_{}{}", kind, turn_ % 2);
   ++turn_;
   source_.workgroup(all, one, invocations_);
   source_.line("{}[thread] = {};", all, value);
@@ -59,11 +63,13 @@ std::string GroupReduction::join(ir::Combine combine, DType dtype, const std::st
   std::int64_t count = threads_;
   if (threads_ > 16) {
     source_.workgroup(some, one, 16 * invocations_ / threads_);
-    const std::string sixteen = source_.let(fmt::format("{} / {}u", first_, threads_ / 16), "first");
+    const std::string sixteen =
+        source_.let(fmt::format("{} / {}u", first_, threads_ / 16), "first");
     source_.open(fmt::format("if ({} < 16u) {{", lane_));
     source_.line("var part = {}[thread];", all);
     source_.open(fmt::format("for (var j = 16u; j < {}u; j += 16u) {{", threads_));
-    source_.line("part = {};", combined(source_, combine, dtype, 1, "part", fmt::format("{}[thread + j]", all)));
+    source_.line("part = {};",
+                 combined(source_, combine, dtype, 1, "part", fmt::format("{}[thread + j]", all)));
     source_.close();
     source_.line("{}[{} + {}] = part;", some, sixteen, lane_);
     source_.close();
@@ -73,20 +79,23 @@ std::string GroupReduction::join(ir::Combine combine, DType dtype, const std::st
   const std::string out = source_.fresh("r");
   source_.line("var {} = {}[{}];", out, from, first);
   source_.open(fmt::format("for (var j = 1u; j < {}u; j++) {{", count));
-  source_.line("{} = {};", out, combined(source_, combine, dtype, 1, out, fmt::format("{}[{} + j]", from, first)));
+  source_.line("{} = {};", out,
+               combined(source_, combine, dtype, 1, out, fmt::format("{}[{} + j]", from, first)));
   source_.close();
   return out;
 }
 
 bool checks_ids(const ir::Kernel& kernel) {
-  if (kernel.kind == ir::Kernel::Kind::segment_sum || kernel.kind == ir::Kernel::Kind::scatter_add) return true;
+  if (kernel.kind == ir::Kernel::Kind::segment_sum || kernel.kind == ir::Kernel::Kind::scatter_add)
+    return true;
   const auto checks = [](const ir::ScalarProgram& program) {
     for (const ir::Instr& in : program.code)
       if (in.op == ir::ScalarOp::gather || in.op == ir::ScalarOp::check_index) return true;
     return false;
   };
   bool out = checks(kernel.program) || checks(kernel.a);
-  for (const ir::MatmulPart& part : kernel.parts) out = out || checks(part.b) || checks(part.epilogue);
+  for (const ir::MatmulPart& part : kernel.parts)
+    out = out || checks(part.b) || checks(part.epilogue);
   return out;
 }
 
@@ -100,12 +109,17 @@ void check_size(const Emitting& in) {
   if (k.kind == ir::Kernel::Kind::attention) largest = k.attention.result_elements();
   if (k.kind == ir::Kernel::Kind::attention_gradient) largest = k.attention.gradient_elements();
   if (k.kind == ir::Kernel::Kind::selective_scan) largest = k.selective_scan.result_elements();
-  if (k.kind == ir::Kernel::Kind::selective_scan_gradient) largest = k.selective_scan.gradient_elements();
-  for (const ir::MatmulPart& part : k.parts) largest = std::max({largest, k.batches * k.M * part.N, k.batches * k.K * part.N});
+  if (k.kind == ir::Kernel::Kind::selective_scan_gradient)
+    largest = k.selective_scan.gradient_elements();
+  for (const ir::MatmulPart& part : k.parts)
+    largest = std::max({largest, k.batches * k.M * part.N, k.batches * k.K * part.N});
   for (const ir::Load& load : k.loads)
-    for (const ir::Layer& layer : load.map.layers()) largest = std::max(largest, layer.shape.count());
+    for (const ir::Layer& layer : load.map.layers())
+      largest = std::max(largest, layer.shape.count());
   if (largest >= std::int64_t{1} << 31)
-    throw DeviceError(fmt::format("webgpu: a kernel walks over {} elements, and at most 2^31 - 1 can be counted: {}", largest, in.title()));
+    throw DeviceError(fmt::format(
+        "webgpu: a kernel walks over {} elements, and at most 2^31 - 1 can be counted: {}", largest,
+        in.title()));
 }
 
 }  // namespace
@@ -113,17 +127,28 @@ void check_size(const Emitting& in) {
 std::vector<Piece> emit_pieces(const Emitting& in) {
   check_size(in);
   switch (in.kernel.kind) {
-    case ir::Kernel::Kind::rows: return emit_rows(in);
-    case ir::Kernel::Kind::columns: return emit_columns(in);
-    case ir::Kernel::Kind::arg_reduce: return emit_arg_reduce(in);
-    case ir::Kernel::Kind::scan: return emit_scan(in);
-    case ir::Kernel::Kind::matmul: return emit_matmul(in);
-    case ir::Kernel::Kind::segment_sum: return emit_segment_sum(in);
-    case ir::Kernel::Kind::scatter_add: return emit_scatter_add(in);
-    case ir::Kernel::Kind::attention: return emit_attention(in);
-    case ir::Kernel::Kind::attention_gradient: return emit_attention_gradient(in);
-    case ir::Kernel::Kind::selective_scan: return emit_selective_scan(in);
-    case ir::Kernel::Kind::selective_scan_gradient: return emit_selective_scan_gradient(in);
+    case ir::Kernel::Kind::rows:
+      return emit_rows(in);
+    case ir::Kernel::Kind::columns:
+      return emit_columns(in);
+    case ir::Kernel::Kind::arg_reduce:
+      return emit_arg_reduce(in);
+    case ir::Kernel::Kind::scan:
+      return emit_scan(in);
+    case ir::Kernel::Kind::matmul:
+      return emit_matmul(in);
+    case ir::Kernel::Kind::segment_sum:
+      return emit_segment_sum(in);
+    case ir::Kernel::Kind::scatter_add:
+      return emit_scatter_add(in);
+    case ir::Kernel::Kind::attention:
+      return emit_attention(in);
+    case ir::Kernel::Kind::attention_gradient:
+      return emit_attention_gradient(in);
+    case ir::Kernel::Kind::selective_scan:
+      return emit_selective_scan(in);
+    case ir::Kernel::Kind::selective_scan_gradient:
+      return emit_selective_scan_gradient(in);
   }
   return {};
 }

@@ -40,12 +40,17 @@ std::string store_condition(const Source& source, const ir::Store& store, bool g
 void store_guarded(Source& source, const ir::Store& store, bool guarded, const std::string& address,
                    const std::string& value);
 
-// Joins the values of `threads` neighbours (a power of two) with a fixed order; all of them get the result.
-// `lane` is the thread's place among them, `first` the number of the first.
+// Joins the values of `threads` neighbours (a power of two) with a fixed order; all of them get the
+// result. `lane` is the thread's place among them, `first` the number of the first.
 class GroupReduction {
  public:
-  GroupReduction(Source& source, std::int64_t invocations, std::int64_t threads, std::string lane, std::string first)
-      : source_(source), invocations_(invocations), threads_(threads), lane_(std::move(lane)), first_(std::move(first)) {}
+  GroupReduction(Source& source, std::int64_t invocations, std::int64_t threads, std::string lane,
+                 std::string first)
+      : source_(source),
+        invocations_(invocations),
+        threads_(threads),
+        lane_(std::move(lane)),
+        first_(std::move(first)) {}
   std::string join(ir::Combine combine, DType dtype, const std::string& value);
 
  private:

@@ -14,22 +14,29 @@ namespace {
 struct Function {
   std::string_view name;
   int arguments;
-  std::string_view needs;  // another function, or none
-  std::string_view text;   // for one value: f32 -> f32 but where it says otherwise
+  std::string_view needs;     // another function, or none
+  std::string_view text;      // for one value: f32 -> f32 but where it says otherwise
   bool componentwise = true;  // four at a time: one after the other
 };
 
 // NaN and infinity are told by their bits: WGSL lets compilers assume that there are none.
 constexpr Function kFunctions[] = {
-    // Through memory of the function, so that it is not computed at compile time, where it would be refused.
-    {"bits_to_f32", 1, "", "fn bits_to_f32(bits: u32) -> f32 { var b = bits; return bitcast<f32>(b); }"},
-    {"is_nan", 1, "", "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }"},
-    {"finite", 1, "", "fn finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u; }"},
-    {"not_zero", 1, "", "fn not_zero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }"},
+    // Through memory of the function, so that it is not computed at compile time, where it would be
+    // refused.
+    {"bits_to_f32", 1, "",
+     "fn bits_to_f32(bits: u32) -> f32 { var b = bits; return bitcast<f32>(b); }"},
+    {"is_nan", 1, "",
+     "fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }"},
+    {"finite", 1, "",
+     "fn finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u; }"},
+    {"not_zero", 1, "",
+     "fn not_zero(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) != 0u; }"},
     {"maximum", 2, "is_nan",
-     "fn maximum(a: f32, b: f32) -> f32 { if (is_nan(a)) { return a; } if (is_nan(b)) { return b; } return max(a, b); }"},
+     "fn maximum(a: f32, b: f32) -> f32 { if (is_nan(a)) { return a; } if (is_nan(b)) { return b; "
+     "} return max(a, b); }"},
     {"minimum", 2, "is_nan",
-     "fn minimum(a: f32, b: f32) -> f32 { if (is_nan(a)) { return a; } if (is_nan(b)) { return b; } return min(a, b); }"},
+     "fn minimum(a: f32, b: f32) -> f32 { if (is_nan(a)) { return a; } if (is_nan(b)) { return b; "
+     "} return min(a, b); }"},
     {"sign_of", 1, "is_nan", "fn sign_of(x: f32) -> f32 { return select(sign(x), x, is_nan(x)); }"},
     {"power", 2, "is_nan", R"(fn power(x: f32, y: f32) -> f32 {
   if (y == 0.0f || x == 1.0f) { return 1.0f; }
@@ -73,7 +80,8 @@ constexpr Function kFunctions[] = {
   let t = s * s;
   return 2.0f * s * (1.0f + t * (0.333333333f + t * (0.2f + t * (0.142857143f + t * (0.111111111f + t * (0.0909090909f + t * 0.0769230769f))))));
 })"},
-    // Drivers take few bits of large angles. Here pi/2 is taken off in three parts, whose multiples are exact.
+    // Drivers take few bits of large angles. Here pi/2 is taken off in three parts, whose multiples
+    // are exact.
     {"sine_of_quarters", 2, "", R"(fn sine_of_quarters(x: f32, more: i32) -> f32 {
   let k = round(x * 0.636619772f);
   let r = ((x - k * 1.5703125f) - k * 0.000483751297f) - k * 7.54978995e-8f;
@@ -84,8 +92,12 @@ constexpr Function kFunctions[] = {
   let value = select(sine, cosine, (quarter & 1) == 1);
   return select(value, -value, quarter >= 2);
 })"},
-    {"sine", 1, "sine_of_quarters", "fn sine(x: f32) -> f32 { return select(sine_of_quarters(x, 0), sin(x), abs(x) > 100000.0f); }"},
-    {"cosine", 1, "sine_of_quarters", "fn cosine(x: f32) -> f32 { return select(sine_of_quarters(x, 1), cos(x), abs(x) > 100000.0f); }"},
+    {"sine", 1, "sine_of_quarters",
+     "fn sine(x: f32) -> f32 { return select(sine_of_quarters(x, 0), sin(x), abs(x) > 100000.0f); "
+     "}"},
+    {"cosine", 1, "sine_of_quarters",
+     "fn cosine(x: f32) -> f32 { return select(sine_of_quarters(x, 1), cos(x), abs(x) > "
+     "100000.0f); }"},
     {"hyperbolic_tangent", 1, "is_nan", R"(fn hyperbolic_tangent(x: f32) -> f32 {
   if (is_nan(x)) { return x; }
   if (abs(x) < 0.25f) {
@@ -107,6 +119,21 @@ constexpr Function kFunctions[] = {
           t * (0.566008221f + t * (-0.473083067f + t * 0.119894504f))))));
   let r = select(1.0f - exp(-size * size) * q, 1.0f, size > 4.2f);
   return select(r, -r, x < 0.0f);
+})"},
+    // exp(-x^2 / 2) in parts whose roundings are small: exp of a large number has few digits.
+    {"normal_cdf", 1, "is_nan", R"(fn normal_cdf(x: f32) -> f32 {
+  if (is_nan(x)) { return x; }
+  let size = min(abs(x), 15.0f);
+  let u = 1.0f / (1.0f + 0.295f * size);
+  let q = 1.81113173e-05f + u * (0.117268912f + u * (0.121857829f + u * (0.0840709656f + u * (0.168008953f +
+          u * (-0.119773746f + u * (0.273574769f + u * (-0.184742779f + u * 0.0397169851f)))))));
+  let head = bitcast<f32>(bitcast<u32>(size) & 0xfffff000u);
+  let high = -0.5f * head * head;
+  let low = -0.5f * (size - head) * (size + head);
+  let n = max(round((high + low) * 1.44269504f), -127.0f);
+  let r = ((high - n * 0.693145752f) - n * 0.00000142860677f) + low;
+  let tail = q * exp(r) * bitcast<f32>(u32(i32(n) + 127) << 23u);
+  return select(tail, 1.0f - tail, x > 0.0f);
 })"},
     {"to_integer", 1, "is_nan", R"(fn to_integer(x: f32) -> i32 {
   if (is_nan(x)) { return 0; }
@@ -130,7 +157,8 @@ constexpr Function kFunctions[] = {
   }
   return x;
 })"},
-    {"uniform_number", 4, "threefry", R"(fn uniform_number(seed: i32, step: i32, site: u32, index: i32) -> f32 {
+    {"uniform_number", 4, "threefry",
+     R"(fn uniform_number(seed: i32, step: i32, site: u32, index: i32) -> f32 {
   return f32(threefry(u32(seed), u32(step), site, u32(index)) >> 8u) * 0x1p-24f;
 })"},
 };
@@ -159,28 +187,33 @@ std::string argument_type(const Function& f, int i) {
 std::string use_function(Source& source, const std::string& name, int width) {
   const Function& f = find(name);
   if (!f.needs.empty()) use_function(source, std::string(f.needs), 1);
-  if (f.text.find("bits_to_f32(0") != std::string_view::npos) use_function(source, "bits_to_f32", 1);
+  if (f.text.find("bits_to_f32(0") != std::string_view::npos)
+    use_function(source, "bits_to_f32", 1);
   source.declare(std::string(f.text));
   if (width == 1) return name;
   std::vector<std::string> parameters, parts;
   for (int i = 0; i < f.arguments; ++i) {
     const std::string type = argument_type(f, i);
     // A site of random numbers is one for all.
-    parameters.push_back(fmt::format(fmt::runtime(type == "u32" ? "a{}: {}" : "a{}: vec4<{}>"), i, type));
+    parameters.push_back(
+        fmt::format(fmt::runtime(type == "u32" ? "a{}: {}" : "a{}: vec4<{}>"), i, type));
   }
   for (const char c : {'x', 'y', 'z', 'w'}) {
     std::vector<std::string> arguments;
     for (int i = 0; i < f.arguments; ++i)
-      arguments.push_back(argument_type(f, i) == "u32" ? fmt::format("a{}", i) : fmt::format("a{}.{}", i, c));
+      arguments.push_back(argument_type(f, i) == "u32" ? fmt::format("a{}", i)
+                                                       : fmt::format("a{}.{}", i, c));
     parts.push_back(fmt::format("{}({})", name, fmt::join(arguments, ", ")));
   }
-  source.declare(fmt::format("fn {}_4({}) -> vec4<{}> {{\n  return vec4<{}>({});\n}}", name, fmt::join(parameters, ", "),
-                             result_type(f), result_type(f), fmt::join(parts, ", ")));
+  source.declare(fmt::format("fn {}_4({}) -> vec4<{}> {{\n  return vec4<{}>({});\n}}", name,
+                             fmt::join(parameters, ", "), result_type(f), result_type(f),
+                             fmt::join(parts, ", ")));
   return name + "_4";
 }
 
 std::string literal(Source& source, double value, DType dtype, int width) {
-  if (dtype == DType::f32 && !std::isfinite(static_cast<float>(value))) use_function(source, "bits_to_f32", 1);
+  if (dtype == DType::f32 && !std::isfinite(static_cast<float>(value)))
+    use_function(source, "bits_to_f32", 1);
   return number(value, dtype, width);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "support/integers.h"
+
 namespace tensorgrad::wgsl {
 
 using ir::Affine;
@@ -13,12 +15,14 @@ namespace {
 class Positions {
  public:
   Positions(Source& source, const Shape& shape, std::string linear)
-      : source_(source), shape_(shape), linear_(std::move(linear)), given_(static_cast<std::size_t>(shape.rank())) {}
+      : source_(source), shape_(shape), linear_(std::move(linear)), given_(usize(shape.rank())) {}
   // Known in advance; the number then covers the axes before.
-  void set(int axis, const std::string& text) { given_[static_cast<std::size_t>(axis)] = text, last_ = std::min(last_, axis); }
+  void set(int axis, const std::string& text) {
+    given_[usize(axis)] = text, last_ = std::min(last_, axis);
+  }
 
   std::string operator[](int axis) const {
-    const std::string& given = given_[static_cast<std::size_t>(axis)];
+    const std::string& given = given_[usize(axis)];
     if (!given.empty()) return given;
     const int end = std::min(shape_.rank(), last_);
     std::int64_t below = 1;
@@ -40,31 +44,35 @@ class Positions {
 };
 
 bool never_negative(const Affine& form, int rank) {
-  return form.offset >= 0 && std::all_of(form.coef.begin(), form.coef.begin() + rank, [](std::int64_t c) { return c >= 0; });
+  return form.offset >= 0 && std::all_of(form.coef.begin(), form.coef.begin() + rank,
+                                         [](std::int64_t c) { return c >= 0; });
 }
 
 // The form's value: u32 where it cannot be negative, else i32.
-std::string form_text(Source& source, const Affine& form, const Shape& shape, const Positions& at, bool is_signed,
-                      std::int64_t more) {
+std::string form_text(Source& source, const Affine& form, const Shape& shape, const Positions& at,
+                      bool is_signed, std::int64_t more) {
   std::vector<std::string> terms;
   for (int d = 0; d < shape.rank(); ++d) {
-    const std::int64_t c = form.coef[static_cast<std::size_t>(d)];
+    const std::int64_t c = form.coef[usize(d)];
     if (c == 0 || shape[d] == 1) continue;
     const std::string p = is_signed ? fmt::format("i32({})", at[d]) : at[d];
     terms.push_back(c == 1 ? p : fmt::format("{} * {}{}", p, c, is_signed ? "" : "u"));
   }
   const std::int64_t constant = form.offset + more;
-  if (constant != 0 || terms.empty()) terms.push_back(fmt::format("{}{}", constant, is_signed ? "" : "u"));
+  if (constant != 0 || terms.empty())
+    terms.push_back(fmt::format("{}{}", constant, is_signed ? "" : "u"));
   std::string text = fmt::format("{}", fmt::join(terms, " + "));
   return terms.size() == 1 ? text : source.let(text, is_signed ? "s" : "i");
 }
 
-Address layer_address(Source& source, const Layer& layer, const Positions& at, std::int64_t offset) {
+Address layer_address(Source& source, const Layer& layer, const Positions& at,
+                      std::int64_t offset) {
   Address out;
   const int rank = layer.shape.rank();
   for (const ir::Guard& guard : layer.guards) {
     const bool is_signed = !never_negative(guard.form, rank);
-    const std::string form = source.let(form_text(source, guard.form, layer.shape, at, is_signed, 0), "g");
+    const std::string form =
+        source.let(form_text(source, guard.form, layer.shape, at, is_signed, 0), "g");
     out.guards.push_back({is_signed ? fmt::format("({0} >= 0 && {0} < {1})", form, guard.extent)
                                     : fmt::format("({} < {}u)", form, guard.extent),
                           guard.fill});
@@ -78,7 +86,8 @@ Address layer_address(Source& source, const Layer& layer, const Positions& at, s
   const std::string raw = form_text(source, layer.address, layer.shape, at, is_signed, 0);
   // By name: a negative number as text would be refused.
   std::string safe = is_signed ? fmt::format("u32({})", source.let(raw, "s")) : raw;
-  for (const Address::Guard& guard : out.guards) safe = fmt::format("select(0u, {}, {})", safe, guard.holds);
+  for (const Address::Guard& guard : out.guards)
+    safe = fmt::format("select(0u, {}, {})", safe, guard.holds);
   out.text = source.let(offset ? fmt::format("{} + {}u", safe, offset) : safe, "i");
   return out;
 }
@@ -88,7 +97,9 @@ Address through(Source& source, const ir::IndexMap& map, Address first, std::int
   for (std::size_t l = 1; l < map.layers().size(); ++l) {
     const bool last = l + 1 == map.layers().size();
     const Layer coarse = ir::coarsen(map.layers()[l]);
-    Address next = layer_address(source, coarse, Positions(source, coarse.shape, source.let(first.text, "n")), last ? offset : 0);
+    Address next =
+        layer_address(source, coarse, Positions(source, coarse.shape, source.let(first.text, "n")),
+                      last ? offset : 0);
     first.text = next.text;
     first.guards.insert(first.guards.end(), next.guards.begin(), next.guards.end());
   }
@@ -97,20 +108,24 @@ Address through(Source& source, const ir::IndexMap& map, Address first, std::int
 
 }  // namespace
 
-Address address(Source& source, const ir::IndexMap& map, const std::string& linear, std::int64_t offset) {
+Address address(Source& source, const ir::IndexMap& map, const std::string& linear,
+                std::int64_t offset) {
   const Layer coarse = ir::coarsen(map.layers()[0]);
   const std::int64_t first_offset = map.layers().size() == 1 ? offset : 0;
-  return through(source, map, layer_address(source, coarse, Positions(source, coarse.shape, linear), first_offset), offset);
+  return through(
+      source, map,
+      layer_address(source, coarse, Positions(source, coarse.shape, linear), first_offset), offset);
 }
 
-Address address(Source& source, const ir::IndexMap& map, const std::string& batch, const std::string& row,
-                const std::string& column, std::int64_t offset) {
+Address address(Source& source, const ir::IndexMap& map, const std::string& batch,
+                const std::string& row, const std::string& column, std::int64_t offset) {
   const Layer& layer = map.layers()[0];
   const int rank = layer.shape.rank();
   Positions at(source, layer.shape, batch);
   at.set(rank - 2, row);
   at.set(rank - 1, column);
-  return through(source, map, layer_address(source, layer, at, map.layers().size() == 1 ? offset : 0), offset);
+  return through(source, map,
+                 layer_address(source, layer, at, map.layers().size() == 1 ? offset : 0), offset);
 }
 
 std::optional<QuadMap> quad_map(const ir::IndexMap& map, std::int64_t offset) {
@@ -122,15 +137,18 @@ std::optional<QuadMap> quad_map(const ir::IndexMap& map, std::int64_t offset) {
     layer.address.offset += offset;
     return out;
   }
-  const auto inner = static_cast<std::size_t>(rank - 1);
+  const auto inner = usize(rank - 1);
   auto& coef = layer.address.coef;
   if (layer.shape[rank - 1] % 4 != 0) {
     // All the same is the same in quads, too.
-    if (!std::all_of(coef.begin(), coef.begin() + rank, [](std::int64_t c) { return c == 0; })) return {};
+    if (!std::all_of(coef.begin(), coef.begin() + rank, [](std::int64_t c) { return c == 0; }))
+      return {};
     layer = {Shape{}, {{}, layer.address.offset + offset}, {}};
     return out;
   }
-  if (std::any_of(coef.begin(), coef.begin() + rank, [](std::int64_t c) { return c < 0; }) || layer.address.offset < 0) return {};
+  if (std::any_of(coef.begin(), coef.begin() + rank, [](std::int64_t c) { return c < 0; }) ||
+      layer.address.offset < 0)
+    return {};
   layer.shape[rank - 1] /= 4;
   layer.address.offset += offset;
   if (coef[inner] == 0) return out;
@@ -145,7 +163,8 @@ std::optional<QuadMap> quad_map(const ir::IndexMap& map, std::int64_t offset) {
 }
 
 std::string quad_address(Source& source, const QuadMap& map, const std::string& linear) {
-  return form_text(source, map.layer.address, map.layer.shape, Positions(source, map.layer.shape, linear), false, 0);
+  return form_text(source, map.layer.address, map.layer.shape,
+                   Positions(source, map.layer.shape, linear), false, 0);
 }
 
 }  // namespace tensorgrad::wgsl

@@ -10,8 +10,9 @@
 
 namespace tensorgrad::wgsl {
 
-// Where an element lies: an address that is always safe to read, and the conditions under which what is
-// there counts; where one fails, the element is that fill instead (the first that fails decides).
+// Where an element lies: an address that is always safe to read, and the conditions under which
+// what is there counts; where one fails, the element is that fill instead (the first that fails
+// decides).
 struct Address {
   std::string text;  // u32
   struct Guard {
@@ -22,15 +23,16 @@ struct Address {
 };
 
 // Of element number `linear` (u32, row-major in the map's shape).
-Address address(Source& source, const ir::IndexMap& map, const std::string& linear, std::int64_t offset);
+Address address(Source& source, const ir::IndexMap& map, const std::string& linear,
+                std::int64_t offset);
 
 // The same for a map over [batch..., rows, columns].
-Address address(Source& source, const ir::IndexMap& map, const std::string& batch, const std::string& row,
-                const std::string& column, std::int64_t offset);
+Address address(Source& source, const ir::IndexMap& map, const std::string& batch,
+                const std::string& row, const std::string& column, std::int64_t offset);
 
-// The map of quads: position q stands for elements 4q .. 4q + 3, which lie side by side, aligned (`step` 1:
-// the address is of a quad), or are one and the same (`step` 0: the address is of an element). Nothing
-// when neither is so.
+// The map of quads: position q stands for elements 4q .. 4q + 3, which lie side by side, aligned
+// (`step` 1: the address is of a quad), or are one and the same (`step` 0: the address is of an
+// element). Nothing when neither is so.
 struct QuadMap {
   ir::Layer layer;
   int step = 1;

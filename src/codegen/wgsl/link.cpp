@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "support/integers.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::wgsl {
@@ -15,7 +16,9 @@ using Names = std::map<std::string, std::string>;
 std::string renamed(const std::string& text, const Names& names) {
   if (names.empty()) return text;
   std::string out;
-  const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  const auto in_word = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
   for (std::size_t i = 0; i < text.size();) {
     std::size_t end = i;
     while (end < text.size() && in_word(text[end])) ++end;
@@ -45,7 +48,9 @@ struct Declarations {
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const Piece& piece = pieces[p];
       Names own;
-      const auto rename = [&](const std::string& name) { own[name] = fmt::format("{}_in_{}", name, p); };
+      const auto rename = [&](const std::string& name) {
+        own[name] = fmt::format("{}_in_{}", name, p);
+      };
       for (const auto& [name, array] : piece.workgroup) {
         const auto [found, is_new] = workgroup.emplace(name, array);
         if (is_new) continue;
@@ -87,7 +92,8 @@ std::string why_not(std::span<const Piece> pieces, const Target& target) {
   for (const Piece& piece : pieces) groups += piece.groups;
   for (const Piece& piece : pieces) {
     if (piece.invocations != pieces[0].invocations) return "workgroups differ in size";
-    if (piece.quads != pieces[0].quads || piece.memory != memory) return "memory is seen in different ways";
+    if (piece.quads != pieces[0].quads || piece.memory != memory)
+      return "memory is seen in different ways";
   }
   if (static_cast<std::int64_t>(memory.size()) > target.bindings) return "too many bindings";
   if (bytes > target.workgroup_bytes) return "too much workgroup memory";
@@ -98,8 +104,10 @@ std::string why_not(std::span<const Piece> pieces, const Target& target) {
 Shader link(std::span<const Piece> pieces, const Target& target) {
   const Memories memories = all_memory(pieces);
   if (static_cast<std::int64_t>(memories.size()) > target.bindings)
-    throw DeviceError(fmt::format("webgpu: a kernel needs {} buffers at once, and the device allows {}: {}\n  hint: a smaller batch, so that temporaries need fewer", memories.size(),
-                                  target.bindings, pieces[0].name));
+    throw DeviceError(
+        fmt::format("webgpu: a kernel needs {} buffers at once, and the device allows {}: {}\n  "
+                    "hint: a smaller batch, so that temporaries need fewer",
+                    memories.size(), target.bindings, pieces[0].name));
   Shader out;
   std::int64_t groups = 0;
   for (const Piece& piece : pieces) {
@@ -115,11 +123,14 @@ Shader link(std::span<const Piece> pieces, const Target& target) {
   for (const Piece& piece : pieces) text += fmt::format("// {}\n", piece.name);
   const bool quads = pieces[0].quads;
   for (const auto& [region, memory] : memories) {
-    const char* one = memory.dtypes.size() > 1 ? "u32" : *memory.dtypes.begin() == DType::f32 ? "f32" : "i32";
+    const char* one = memory.dtypes.size() > 1               ? "u32"
+                      : *memory.dtypes.begin() == DType::f32 ? "f32"
+                                                             : "i32";
     std::string element = quads ? fmt::format("vec4<{}>", one) : one;
     if (region == Region::faults) element = memory.writable ? "atomic<i32>" : one;
-    text += fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", out.bindings.size(),
-                        memory.writable ? "read_write" : "read", wgsl::name(region), element);
+    text +=
+        fmt::format("@group(0) @binding({}) var<storage, {}> {}: array<{}>;\n", out.bindings.size(),
+                    memory.writable ? "read_write" : "read", wgsl::name(region), element);
     out.bindings.push_back({region, memory.writable});
   }
   text += '\n';
@@ -128,20 +139,28 @@ Shader link(std::span<const Piece> pieces, const Target& target) {
     text += fmt::format("var<workgroup> {}: array<{}, {}>;\n", name, array.type, array.count);
   for (const std::string& function : declared.functions) text += function + "\n";
   for (std::size_t p = 0; p < pieces.size() && pieces.size() > 1; ++p)
-    text += fmt::format("fn piece_{}(group: u32, thread: u32) {{\n{}}}\n", p, renamed(pieces[p].body, declared.names[p]));
+    text += fmt::format("fn piece_{}(group: u32, thread: u32) {{\n{}}}\n", p,
+                        renamed(pieces[p].body, declared.names[p]));
   text += fmt::format("@compute @workgroup_size({})\n", pieces[0].invocations);
-  text += "fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {\n";
-  text += y > 1 ? fmt::format("  let group = group_id.x + {}u * group_id.y;\n", x) : "  let group = group_id.x;\n";
+  text +=
+      "fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) "
+      "thread: u32) {\n";
+  text += y > 1 ? fmt::format("  let group = group_id.x + {}u * group_id.y;\n", x)
+                : "  let group = group_id.x;\n";
   if (y > 1 && x * y != groups) text += fmt::format("  if (group >= {}u) {{ return; }}\n", groups);
   if (pieces.size() == 1) {
     text += pieces[0].body;
   } else {
     std::int64_t first = 0;
     for (std::size_t p = 0; p < pieces.size(); ++p) {
-      const std::string call = fmt::format("piece_{}({}, thread);", p, first ? fmt::format("group - {}u", first) : "group");
+      const std::string call = fmt::format("piece_{}({}, thread);", p,
+                                           first ? fmt::format("group - {}u", first) : "group");
       first += pieces[p].groups;
-      if (p + 1 == pieces.size()) text += fmt::format(" else {{\n    {}\n  }}\n", call);
-      else text += fmt::format("{}if (group < {}u) {{\n    {}\n  }}", p == 0 ? "  " : " else ", first, call);
+      if (p + 1 == pieces.size())
+        text += fmt::format(" else {{\n    {}\n  }}\n", call);
+      else
+        text += fmt::format("{}if (group < {}u) {{\n    {}\n  }}", p == 0 ? "  " : " else ", first,
+                            call);
     }
   }
   out.wgsl = text + "}\n";

@@ -1,4 +1,5 @@
 #include "codegen/wgsl/operand.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
@@ -12,18 +13,20 @@ Reg last(const ir::ScalarProgram& program) { return static_cast<Reg>(program.cod
 // The load that an operand's program is, if it is nothing but one from memory.
 const ir::Load* plain_load(const Kernel& k, const ir::ScalarProgram& program) {
   if (program.code.size() != 1 || program.code[0].op != ir::ScalarOp::load) return nullptr;
-  const ir::Load& load = k.loads[static_cast<std::size_t>(program.code[0].slot)];
+  const ir::Load& load = k.loads[usize(program.code[0].slot)];
   return load.source == ir::Load::Source::memory && load.dtype == DType::f32 ? &load : nullptr;
 }
 
-// Several matrices [columns, n] that lie side by side, each turned around, as one [rows, columns]: four neighbouring rows
-// lie side by side.
+// Several matrices [columns, n] that lie side by side, each turned around, as one [rows, columns]:
+// four neighbouring rows lie side by side.
 bool is_turned_in_pieces(const ir::Load& load, std::int64_t rows, std::int64_t columns) {
   const std::vector<ir::Layer>& layers = load.map.layers();
   if (layers.size() != 2 || !layers[0].guards.empty() || !layers[1].guards.empty()) return false;
   const ir::Layer outer = ir::coarsen(layers[0]), &inner = layers[1];
-  const bool row_major = outer.shape == Shape{rows * columns} && outer.address.coef[0] == 1 && outer.address.offset == 0;
-  if (!row_major || inner.shape.rank() != 3 || inner.shape[2] != columns || inner.shape[1] % 4 != 0) return false;
+  const bool row_major = outer.shape == Shape{rows * columns} && outer.address.coef[0] == 1 &&
+                         outer.address.offset == 0;
+  if (!row_major || inner.shape.rank() != 3 || inner.shape[2] != columns || inner.shape[1] % 4 != 0)
+    return false;
   const auto& coef = inner.address.coef;
   return coef[1] == 1 && coef[0] % 4 == 0 && coef[2] % 4 == 0 && coef[0] >= 0 && coef[2] >= 0 &&
          (inner.address.offset + load.place.offset) % 4 == 0;
@@ -42,7 +45,8 @@ int Side::quad_axis() const {
     if (load->map.stride(axis) != 1 || load->map.shape()[axis] % 4 != 0) continue;
     bool fits = true;
     for (int d = 0; d < rank; ++d)
-      fits = fits && (d == axis || load->map.shape()[d] == 1 || (load->map.stride(d) % 4 == 0 && load->map.stride(d) >= 0));
+      fits = fits && (d == axis || load->map.shape()[d] == 1 ||
+                      (load->map.stride(d) % 4 == 0 && load->map.stride(d) >= 0));
     if (fits) return axis == rank - 1 ? 1 : 0;
   }
   return -1;
@@ -51,19 +55,36 @@ int Side::quad_axis() const {
 void Side::declare(Source& source) const {
   source.function(fmt::format("fn {}(batch: u32, row: u32, column: u32) -> f32", name), [&] {
     ProgramWriter writer(source, k.loads, program);
-    writer.write({.linear = "", .line = "0u", .width = 1, .batch = "batch", .row = "row", .column = "column", .is_matrix = true});
+    writer.write({.linear = "",
+                  .line = "0u",
+                  .width = 1,
+                  .batch = "batch",
+                  .row = "row",
+                  .column = "column",
+                  .is_matrix = true});
     source.line("return {};", writer.value(last(program)));
   });
   if (quad_axis() < 0) return;
   const ir::Load& load = *plain_load(k, program);
-  source.function(fmt::format("fn {}_4(batch: u32, row: u32, column: u32) -> vec4<f32>", name), [&] {
-    const Address at = address(source, load.map, "batch", "row", "column", load.place.offset);
-    source.line("return {};", source.quad(region(load.place.space), fmt::format("({}) >> 2u", at.text), DType::f32));
-  });
+  source.function(
+      fmt::format("fn {}_4(batch: u32, row: u32, column: u32) -> vec4<f32>", name), [&] {
+        const Address at = address(source, load.map, "batch", "row", "column", load.place.offset);
+        source.line("return {};", source.quad(region(load.place.space),
+                                              fmt::format("({}) >> 2u", at.text), DType::f32));
+      });
 }
 
-TileLoad::TileLoad(const kernels::MatmulTiles& tiles, const Side& side, const char* tile, int X, bool rows, const char* x0, std::int64_t limit)
-    : side_(side), tile_(tile), x0_(x0), X_(X), TK_(tiles.TK), rows_(rows), threads_(tiles.threads()), limit_(limit), K_(side.k.K) {
+TileLoad::TileLoad(const kernels::MatmulTiles& tiles, const Side& side, const char* tile, int X,
+                   bool rows, const char* x0, std::int64_t limit)
+    : side_(side),
+      tile_(tile),
+      x0_(x0),
+      X_(X),
+      TK_(tiles.TK),
+      rows_(rows),
+      threads_(tiles.threads()),
+      limit_(limit),
+      K_(side.k.K) {
   const int axis = side.quad_axis();
   turned_ = axis >= 0 && axis != (rows ? 0 : 1);  // neighbours in k: four by four, turned around
   quads_ = axis >= 0;
@@ -72,7 +93,8 @@ TileLoad::TileLoad(const kernels::MatmulTiles& tiles, const Side& side, const ch
 }
 
 void TileLoad::declare(Source& source) const {
-  for (std::int64_t i = 0; i < turns_ * (turned_ ? 4 : 1); ++i) source.line("var {} = vec4<f32>();", slot(i));
+  for (std::int64_t i = 0; i < turns_ * (turned_ ? 4 : 1); ++i)
+    source.line("var {} = vec4<f32>();", slot(i));
 }
 
 void TileLoad::fetch(Source& source, const std::string& k0) const {
@@ -82,13 +104,18 @@ void TileLoad::fetch(Source& source, const std::string& k0) const {
     if (turned_) {
       const std::string x = source.let(fmt::format("{} + 4u * ({})", x0_, turned_x(q)), "x");
       const std::string k = source.let(fmt::format("{} + 4u * ({})", k0, turned_k(q)), "k");
-      for (int j = 0; j < 4; ++j) read(source, slot(4 * i + j), side_.name + std::string("_4"), fmt::format("{} + {}u", x, j), k, "vec4<f32>()");
+      for (int j = 0; j < 4; ++j)
+        read(source, slot(4 * i + j), side_.name + std::string("_4"), fmt::format("{} + {}u", x, j),
+             k, "vec4<f32>()");
     } else {
       const std::string x = source.let(fmt::format("{} + 4u * ({} % {}u)", x0_, q, X_ / 4), "x");
       const std::string k = source.let(fmt::format("{} + {} / {}u", k0, q, X_ / 4), "k");
-      if (quads_) read(source, slot(i), side_.name + std::string("_4"), x, k, "vec4<f32>()");
+      if (quads_)
+        read(source, slot(i), side_.name + std::string("_4"), x, k, "vec4<f32>()");
       else
-        for (int j = 0; j < 4; ++j) read(source, fmt::format("{}.{}", slot(i), "xyzw"[j]), side_.name, fmt::format("{} + {}u", x, j), k, "0.0f");
+        for (int j = 0; j < 4; ++j)
+          read(source, fmt::format("{}.{}", slot(i), "xyzw"[j]), side_.name,
+               fmt::format("{} + {}u", x, j), k, "0.0f");
     }
     source.close();
   }
@@ -100,36 +127,49 @@ void TileLoad::stash(Source& source) const {
     const std::string q = at(i);
     if (!turned_) source.line("{}[{}] = {};", tile_, q, slot(i));
     for (int j = 0; j < 4 && turned_; ++j)
-      source.line("{0}[(4u * ({1}) + {2}u) * {3}u + {4}] = vec4<f32>({5}.{9}, {6}.{9}, {7}.{9}, {8}.{9});", tile_, turned_k(q), j, X_ / 4,
-                  turned_x(q), slot(4 * i), slot(4 * i + 1), slot(4 * i + 2), slot(4 * i + 3), "xyzw"[j]);
+      source.line(
+          "{0}[(4u * ({1}) + {2}u) * {3}u + {4}] = vec4<f32>({5}.{9}, {6}.{9}, {7}.{9}, {8}.{9});",
+          tile_, turned_k(q), j, X_ / 4, turned_x(q), slot(4 * i), slot(4 * i + 1), slot(4 * i + 2),
+          slot(4 * i + 3), "xyzw"[j]);
     source.close();
   }
 }
 
-// In small tiles, eight neighbours take blocks side by side in x: what they write lies side by side, too. In
-// large ones neighbours read along k instead: there memory counts for more.
+// In small tiles, eight neighbours take blocks side by side in x: what they write lies side by
+// side, too. In large ones neighbours read along k instead: there memory counts for more.
 std::string TileLoad::turned_x(const std::string& q) const {
   if (X_ == 32) return fmt::format("{} % 8u", q);
-  return X_ == 64 ? fmt::format("{0} % 8u + 8u * ({0} / {1}u)", q, 2 * TK_) : fmt::format("{} / {}u", q, TK_ / 4);
+  return X_ == 64 ? fmt::format("{0} % 8u + 8u * ({0} / {1}u)", q, 2 * TK_)
+                  : fmt::format("{} / {}u", q, TK_ / 4);
 }
 std::string TileLoad::turned_k(const std::string& q) const {
   if (X_ == 32) return fmt::format("{} / 8u", q);
-  return X_ == 64 ? fmt::format("({} / 8u) % {}u", q, TK_ / 4) : fmt::format("{} % {}u", q, TK_ / 4);
+  return X_ == 64 ? fmt::format("({} / 8u) % {}u", q, TK_ / 4)
+                  : fmt::format("{} % {}u", q, TK_ / 4);
 }
-std::string TileLoad::slot(std::int64_t i) const { return fmt::format("{}_{}", rows_ ? "next_a" : "next_b", i); }
-std::string TileLoad::at(std::int64_t i) const { return i == 0 ? "thread" : fmt::format("(thread + {}u)", i * threads_); }
+std::string TileLoad::slot(std::int64_t i) const {
+  return fmt::format("{}_{}", rows_ ? "next_a" : "next_b", i);
+}
+std::string TileLoad::at(std::int64_t i) const {
+  return i == 0 ? "thread" : fmt::format("(thread + {}u)", i * threads_);
+}
 void TileLoad::begin(Source& source, std::int64_t i) const {
   source.open((i + 1) * threads_ > count_ ? fmt::format("if ({} < {}u) {{", at(i), count_) : "{");
 }
 
 // The value where it exists, zero elsewhere; nothing is read outside.
-void TileLoad::read(Source& source, const std::string& to, const std::string& function, const std::string& x, const std::string& k, const char* zero) const {
+void TileLoad::read(Source& source, const std::string& to, const std::string& function,
+                    const std::string& x, const std::string& k, const char* zero) const {
   std::vector<std::string> holds;
   if (limit_ % X_ != 0) holds.push_back(fmt::format("{} < {}u", x, limit_));
   if (K_ % TK_ != 0) holds.push_back(fmt::format("{} < {}u", k, K_));
-  const std::string value = rows_ ? fmt::format("{}(batch, {}, {})", function, x, k) : fmt::format("{}(batch, {}, {})", function, k, x);
-  if (holds.empty()) source.line("{} = {};", to, value);
-  else source.line("if ({}) {{ {} = {}; }} else {{ {} = {}; }}", fmt::join(holds, " && "), to, value, to, zero);
+  const std::string value = rows_ ? fmt::format("{}(batch, {}, {})", function, x, k)
+                                  : fmt::format("{}(batch, {}, {})", function, k, x);
+  if (holds.empty())
+    source.line("{} = {};", to, value);
+  else
+    source.line("if ({}) {{ {} = {}; }} else {{ {} = {}; }}", fmt::join(holds, " && "), to, value,
+                to, zero);
 }
 
 }  // namespace tensorgrad::wgsl

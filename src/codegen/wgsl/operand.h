@@ -1,4 +1,5 @@
-// The operands of a product: how their elements are read, and how a tile of them gets into workgroup memory.
+// The operands of a product: how their elements are read, and how a tile of them gets into
+// workgroup memory.
 #pragma once
 
 #include <string>
@@ -17,16 +18,18 @@ struct Side {
 
   // Along which axis four neighbours can be read at once; -1: none.
   int quad_axis() const;
-  // Declares fn NAME(batch, row, column) -> f32, and NAME_4 for four neighbours from there, if they can be read at once.
+  // Declares fn NAME(batch, row, column) -> f32, and NAME_4 for four neighbours from there, if they
+  // can be read at once.
   void declare(Source& source) const;
 };
 
-// tile[k, x / 4] = the operand's elements at x0 + x and k0 + k; zero outside. `rows`: x runs over rows. In two
-// halves: from memory into registers, from there into the tile.
+// tile[k, x / 4] = the operand's elements at x0 + x and k0 + k; zero outside. `rows`: x runs over
+// rows. In two halves: from memory into registers, from there into the tile.
 class TileLoad {
  public:
   // x is below `limit`; X of them to a tile.
-  TileLoad(const kernels::MatmulTiles& tiles, const Side& side, const char* tile, int X, bool rows, const char* x0, std::int64_t limit);
+  TileLoad(const kernels::MatmulTiles& tiles, const Side& side, const char* tile, int X, bool rows,
+           const char* x0, std::int64_t limit);
   void declare(Source& source) const;
   void fetch(Source& source, const std::string& k0) const;
   void stash(Source& source) const;
@@ -37,8 +40,8 @@ class TileLoad {
   std::string slot(std::int64_t i) const;
   std::string at(std::int64_t i) const;
   void begin(Source& source, std::int64_t i) const;
-  void read(Source& source, const std::string& to, const std::string& function, const std::string& x, const std::string& k,
-            const char* zero) const;
+  void read(Source& source, const std::string& to, const std::string& function,
+            const std::string& x, const std::string& k, const char* zero) const;
 
   const Side side_;
   const char *tile_, *x0_;

@@ -6,6 +6,7 @@
 
 #include "codegen/wgsl/emitters.h"
 #include "codegen/wgsl/link.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
@@ -19,25 +20,46 @@ constexpr std::int64_t kScratchAlignment = 64;  // elements
 struct Range {
   ir::Space space;
   std::int64_t begin, end;
-  bool meets(const Range& other) const { return space == other.space && begin < other.end && other.begin < end; }
+  bool meets(const Range& other) const {
+    return space == other.space && begin < other.end && other.begin < end;
+  }
 };
 
 std::vector<Range> written(const Kernel& k) {
   std::vector<Range> out;
-  const auto add = [&](const ir::Store& s, std::int64_t count) { out.push_back({s.place.space, s.place.offset, s.place.offset + count}); };
+  const auto add = [&](const ir::Store& s, std::int64_t count) {
+    out.push_back({s.place.space, s.place.offset, s.place.offset + count});
+  };
   for (const ir::Store& s : k.stores) {
     switch (k.kind) {
-      case Kernel::Kind::rows: add(s, k.program.line(s.value) ? k.lines : k.elements()); break;
+      case Kernel::Kind::rows:
+        add(s, k.program.line(s.value) ? k.lines : k.elements());
+        break;
       case Kernel::Kind::columns:
-      case Kernel::Kind::arg_reduce: add(s, k.lines); break;
-      case Kernel::Kind::segment_sum: add(s, k.lines * k.extent); break;
+      case Kernel::Kind::arg_reduce:
+        add(s, k.lines);
+        break;
+      case Kernel::Kind::segment_sum:
+        add(s, k.lines * k.extent);
+        break;
       case Kernel::Kind::scatter_add:
-      case Kernel::Kind::scan: add(s, k.store_map.shape().count()); break;
-      case Kernel::Kind::attention: add(s, k.attention.result_elements()); break;
-      case Kernel::Kind::attention_gradient: add(s, k.attention.gradient_elements()); break;
-      case Kernel::Kind::selective_scan: add(s, k.selective_scan.result_elements()); break;
-      case Kernel::Kind::selective_scan_gradient: add(s, k.selective_scan.gradient_elements()); break;
-      case Kernel::Kind::matmul: break;  // below
+      case Kernel::Kind::scan:
+        add(s, k.store_map.shape().count());
+        break;
+      case Kernel::Kind::attention:
+        add(s, k.attention.result_elements());
+        break;
+      case Kernel::Kind::attention_gradient:
+        add(s, k.attention.gradient_elements());
+        break;
+      case Kernel::Kind::selective_scan:
+        add(s, k.selective_scan.result_elements());
+        break;
+      case Kernel::Kind::selective_scan_gradient:
+        add(s, k.selective_scan.gradient_elements());
+        break;
+      case Kernel::Kind::matmul:
+        break;  // below
     }
   }
   for (const ir::MatmulPart& part : k.parts) {
@@ -53,18 +75,21 @@ bool reads(const Kernel& k, ir::Space space) {
   });
 }
 
-// Whether a second piece does: that of a product, or of sums down columns, reads what stands behind the sums and no operand.
+// Whether a second piece does: that of a product, or of sums down columns, reads what stands behind
+// the sums and no operand.
 bool reads_late(const Kernel& k, ir::Space space) {
   const auto reads_there = [&](const ir::ScalarProgram& program, bool lines) {
     return std::any_of(program.code.begin(), program.code.end(), [&](const ir::Instr& in) {
-      if ((in.op != ir::ScalarOp::load && in.op != ir::ScalarOp::gather) || (lines && !in.line)) return false;
-      const ir::Load& load = k.loads[static_cast<std::size_t>(in.slot)];
+      if ((in.op != ir::ScalarOp::load && in.op != ir::ScalarOp::gather) || (lines && !in.line))
+        return false;
+      const ir::Load& load = k.loads[usize(in.slot)];
       return load.source == ir::Load::Source::memory && load.place.space == space;
     });
   };
   if (k.kind == Kernel::Kind::columns) return reads_there(k.program, true);
   if (k.kind != Kernel::Kind::matmul) return reads(k, space);
-  return std::any_of(k.parts.begin(), k.parts.end(), [&](const ir::MatmulPart& part) { return reads_there(part.epilogue, false); });
+  return std::any_of(k.parts.begin(), k.parts.end(),
+                     [&](const ir::MatmulPart& part) { return reads_there(part.epilogue, false); });
 }
 
 // One piece of a kernel, to run.
@@ -76,11 +101,14 @@ struct Item {
 
 class Packer {
  public:
-  Packer(std::span<const Kernel> kernels, const Target& target, bool guarded) : kernels_(kernels), target_(target), guarded_(guarded) {}
+  Packer(std::span<const Kernel> kernels, const Target& target, bool guarded)
+      : kernels_(kernels), target_(target), guarded_(guarded) {}
 
   std::vector<Shader> run() {
     for (auto first = kernels_.begin(); first != kernels_.end();) {
-      const auto last = std::find_if(first + 1, kernels_.end(), [&](const Kernel& k) { return k.stage < 0 || k.stage != first->stage; });
+      const auto last = std::find_if(first + 1, kernels_.end(), [&](const Kernel& k) {
+        return k.stage < 0 || k.stage != first->stage;
+      });
       stage({first, last});
       first = last;
     }
@@ -100,7 +128,10 @@ class Packer {
     // Those left over from the stage before join this one, unless it uses what they write.
     std::vector<Item> left;
     for (const Item& item : std::exchange(late_, {}))
-      (std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& k) { return meets(item, k); }) ? left : late_).push_back(item);
+      (std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& k) { return meets(item, k); })
+           ? left
+           : late_)
+          .push_back(item);
     dispatch(left);
     // Partial results lie before those that are still waited for, or behind them.
     std::int64_t needed = 0, first = std::numeric_limits<std::int64_t>::max(), end = 0;
@@ -122,7 +153,9 @@ class Packer {
     std::ranges::move(std::exchange(late_, {}), std::back_inserter(turns[0]));
     dispatch(turns[0]);
     for (std::size_t i = 1; i < turns.size(); ++i) {
-      const auto slides = [&](const Item& item) { return i + 1 == alone(*item.kernel).size() && may_wait(item); };
+      const auto slides = [&](const Item& item) {
+        return i + 1 == alone(*item.kernel).size() && may_wait(item);
+      };
       std::ranges::copy_if(turns[i], std::back_inserter(late_), slides);
       std::erase_if(turns[i], slides);
       dispatch(turns[i]);
@@ -135,12 +168,13 @@ class Packer {
     return ceil_div(most, kScratchAlignment) * kScratchAlignment;
   }
 
-  // Whether a later stage would not mind: temporaries are always in somebody's way, and bad ids must be noted before
-  // parameters change.
+  // Whether a later stage would not mind: temporaries are always in somebody's way, and bad ids
+  // must be noted before parameters change.
   bool may_wait(const Item& item) {
     return std::ranges::none_of(alone(*item.kernel)[item.piece].memory, [](const auto& entry) {
       if (entry.first == Region::faults && entry.second.writable) return true;
-      return static_cast<int>(entry.first) < ir::kSpaces && ir::is_arena(static_cast<ir::Space>(entry.first));
+      return static_cast<int>(entry.first) < ir::kSpaces &&
+             ir::is_arena(static_cast<ir::Space>(entry.first));
     });
   }
 
@@ -148,7 +182,9 @@ class Packer {
   bool meets(const Item& item, const Kernel& kernel) const {
     const std::vector<Range> own = written(*item.kernel);
     for (const Range& theirs : written(kernel))
-      if (std::ranges::any_of(own, [&](const Range& r) { return r.meets(theirs); }) || reads_late(*item.kernel, theirs.space)) return true;
+      if (std::ranges::any_of(own, [&](const Range& r) { return r.meets(theirs); }) ||
+          reads_late(*item.kernel, theirs.space))
+        return true;
     return std::ranges::any_of(own, [&](const Range& r) { return reads(kernel, r.space); });
   }
 
@@ -169,7 +205,8 @@ class Packer {
     if (!linked.empty()) out_.push_back(link(linked, target_));
   }
 
-  // The items' pieces, written so that they see memory in the same way, in workgroups of one size where they can.
+  // The items' pieces, written so that they see memory in the same way, in workgroups of one size
+  // where they can.
   std::vector<Piece> agreed(const std::vector<Item>& items) {
     Terms terms;
     std::int64_t invocations = 0;
@@ -182,8 +219,11 @@ class Packer {
     std::vector<Piece> out;
     for (const Item& item : items) {
       terms.scratch_at = item.scratch_at;
-      if (items.size() == 1 && item.scratch_at == 0) out.push_back(alone(*item.kernel)[item.piece]);
-      else out.push_back(emit_pieces({*item.kernel, target_, guarded_, terms, invocations})[item.piece]);
+      if (items.size() == 1 && item.scratch_at == 0)
+        out.push_back(alone(*item.kernel)[item.piece]);
+      else
+        out.push_back(
+            emit_pieces({*item.kernel, target_, guarded_, terms, invocations})[item.piece]);
       if (out.back().scratch_elements) out.back().scratch_elements += item.scratch_at;
     }
     return out;

@@ -1,9 +1,10 @@
 // Kernels of kind `rows`. Without reductions: a thread per element or quad. With reductions: some
-// neighbours share a row, and pass over it once where each has one element or quad of it. Few very long
-// rows take two shaders: parts of rows first, then what becomes of them.
+// neighbours share a row, and pass over it once where each has one element or quad of it. Few very
+// long rows take two shaders: parts of rows first, then what becomes of them.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
@@ -14,8 +15,8 @@ using ir::ScalarOp;
 
 namespace {
 
-constexpr std::int64_t kLong = 4096;      // elements or quads: more are too many for one workgroup
-constexpr std::int64_t kManyLines = 64;   // enough to keep a device busy without cutting rows
+constexpr std::int64_t kLong = 4096;     // elements or quads: more are too many for one workgroup
+constexpr std::int64_t kManyLines = 64;  // enough to keep a device busy without cutting rows
 
 std::int64_t power_of_two(std::int64_t at_least) {
   std::int64_t p = 1;
@@ -24,7 +25,8 @@ std::int64_t power_of_two(std::int64_t at_least) {
 }
 
 bool reduces(const ir::ScalarProgram& program) {
-  return std::any_of(program.code.begin(), program.code.end(), [](const Instr& in) { return in.op == ScalarOp::reduce; });
+  return std::any_of(program.code.begin(), program.code.end(),
+                     [](const Instr& in) { return in.op == ScalarOp::reduce; });
 }
 
 class Rows {
@@ -47,7 +49,8 @@ class Rows {
 
   bool is_line(const ir::Store& store) const { return k_.program.line(store.value); }
 
-  void store(Source& source, const ProgramWriter& program, const ir::Store& s, const std::string& at, int width) const {
+  void store(Source& source, const ProgramWriter& program, const ir::Store& s,
+             const std::string& at, int width) const {
     const std::string condition = store_condition(source, s, in_.guarded);
     if (!condition.empty()) source.open(fmt::format("if ({}) {{", condition));
     const std::string value = program.as(s.value, width);
@@ -62,7 +65,8 @@ class Rows {
   Piece flat() {
     const std::int64_t count = k_.elements();
     const int width = count % 4 == 0 ? 4 : 1;
-    const std::int64_t points = count / width, threads = points > 65536 ? 256 : in_.least_invocations;
+    const std::int64_t points = count / width,
+                       threads = points > 65536 ? 256 : in_.least_invocations;
     Source source = in_.source();
     note(source);
     if (width == 4) source.use_quads();
@@ -80,7 +84,7 @@ class Rows {
     for (const Instr& in : k_.program.code) {
       int level = 0;
       for (const Reg r : {in.a, in.b, in.c})
-        if (r >= 0) level = std::max(level, out[static_cast<std::size_t>(r)]);
+        if (r >= 0) level = std::max(level, out[usize(r)]);
       out.push_back(level + (in.op == ScalarOp::reduce));
     }
     return out;
@@ -89,12 +93,12 @@ class Rows {
   // The instructions that the given ones need.
   std::vector<bool> needed(const std::vector<Reg>& roots) const {
     std::vector<bool> out(k_.program.code.size());
-    for (const Reg r : roots) out[static_cast<std::size_t>(r)] = true;
+    for (const Reg r : roots) out[usize(r)] = true;
     for (std::size_t i = out.size(); i-- > 0;) {
       const Instr& in = k_.program.code[i];
       if (!out[i] || in.op == ScalarOp::reduce) continue;
       for (const Reg r : {in.a, in.b, in.c})
-        if (r >= 0) out[static_cast<std::size_t>(r)] = true;
+        if (r >= 0) out[usize(r)] = true;
     }
     return out;
   }
@@ -105,7 +109,8 @@ class Rows {
     std::int64_t per_row = std::min(most, power_of_two(std::max<std::int64_t>(1, points)));
     // Rows of a handful are cheaper alone than with barriers.
     if (points <= 4) per_row = 1;
-    const std::int64_t invocations = std::max(per_row, in_.least_invocations), slots = invocations / per_row;
+    const std::int64_t invocations = std::max(per_row, in_.least_invocations),
+                       slots = invocations / per_row;
     Source source = in_.source();
     note(source);
     if (width_ == 4) source.use_quads();
@@ -114,7 +119,8 @@ class Rows {
     source.line("let row = min(place, {}u);", k_.lines - 1);
     const bool exact = k_.lines % slots == 0;
     ProgramWriter program(source, k_.loads, k_.program);
-    GroupReduction group(source, invocations, per_row, "lane", source.let(fmt::format("thread - lane"), "first"));
+    GroupReduction group(source, invocations, per_row, "lane",
+                         source.let(fmt::format("thread - lane"), "first"));
     if (L_ == 0)
       empty_rows(source, program);
     else if (points <= per_row)
@@ -128,7 +134,8 @@ class Rows {
       for (const ir::Load& load : k_.loads) read_before = read_before || load.place == s.place;
     }
     if (read_before && per_row > 1) source.line("workgroupBarrier();");
-    const std::string live = exact ? "lane == 0u" : fmt::format("lane == 0u && place < {}u", k_.lines);
+    const std::string live =
+        exact ? "lane == 0u" : fmt::format("lane == 0u && place < {}u", k_.lines);
     if (any_lines) source.open(fmt::format("if ({}) {{", live));
     for (const ir::Store& s : k_.stores)
       if (is_line(s)) store(source, program, s, "row", 1);
@@ -139,26 +146,31 @@ class Rows {
   void empty_rows(Source& source, ProgramWriter& program) const {
     for (std::size_t i = 0; i < k_.program.code.size(); ++i) {
       const Instr& in = k_.program.code[i];
-      if (in.op == ScalarOp::reduce) program.set(static_cast<Reg>(i), identity_text(source, in.combine, in.dtype));
+      if (in.op == ScalarOp::reduce)
+        program.set(static_cast<Reg>(i), identity_text(source, in.combine, in.dtype));
       else if (in.line || in.op == ScalarOp::constant)
         program.write({.linear = "0u", .line = "row"}, [&](std::size_t j) { return j == i; });
     }
   }
 
   // Every thread has one element or quad of its row in registers.
-  void at_once(Source& source, ProgramWriter& program, GroupReduction& group, std::int64_t points, std::int64_t per_row,
-               bool exact) const {
+  void at_once(Source& source, ProgramWriter& program, GroupReduction& group, std::int64_t points,
+               std::int64_t per_row, bool exact) const {
     const bool full = points == per_row;
-    source.line("let x = row * {}u + {};", points, full ? "lane" : fmt::format("min(lane, {}u)", points - 1));
+    source.line("let x = row * {}u + {};", points,
+                full ? "lane" : fmt::format("min(lane, {}u)", points - 1));
     for (std::size_t i = 0; i < k_.program.code.size(); ++i) {
       const Instr& in = k_.program.code[i];
       if (in.op != ScalarOp::reduce) {
-        program.write({.linear = "x", .line = "row", .width = width_}, [&](std::size_t j) { return j == i; });
+        program.write({.linear = "x", .line = "row", .width = width_},
+                      [&](std::size_t j) { return j == i; });
         continue;
       }
       std::string value = program.as(in.a, width_);
       if (width_ == 4) value = combined_quad(source, in.combine, in.dtype, source.let(value, "v"));
-      if (!full) value = fmt::format("select({}, {}, lane < {}u)", identity_text(source, in.combine, in.dtype), value, points);
+      if (!full)
+        value = fmt::format("select({}, {}, lane < {}u)",
+                            identity_text(source, in.combine, in.dtype), value, points);
       program.set(static_cast<Reg>(i), group.join(in.combine, in.dtype, value));
     }
     std::vector<std::string> live;
@@ -170,23 +182,27 @@ class Rows {
     if (!live.empty()) source.close();
   }
 
-  // Longer rows are read again for each reduction that waits for another, and once more for what is stored.
-  void pass_by_pass(Source& source, ProgramWriter& program, GroupReduction& group, std::int64_t points, std::int64_t per_row,
-                    bool exact) const {
+  // Longer rows are read again for each reduction that waits for another, and once more for what is
+  // stored.
+  void pass_by_pass(Source& source, ProgramWriter& program, GroupReduction& group,
+                    std::int64_t points, std::int64_t per_row, bool exact) const {
     const std::vector<int> level = levels();
     const int last = *std::max_element(level.begin(), level.end());
     const auto lines_of = [&](int l) {
       program.write({.linear = "0u", .line = "row"}, [&](std::size_t i) {
         const Instr& in = k_.program.code[i];
-        return level[i] == l && in.op != ScalarOp::reduce && (in.line || in.op == ScalarOp::constant);
+        return level[i] == l && in.op != ScalarOp::reduce &&
+               (in.line || in.op == ScalarOp::constant);
       });
     };
     lines_of(0);
     for (int l = 1; l <= last; ++l) {
       std::vector<Reg> roots;
       for (std::size_t i = 0; i < level.size(); ++i)
-        if (level[i] == l && k_.program.code[i].op == ScalarOp::reduce) roots.push_back(static_cast<Reg>(i));
-      accumulate(source, program, group, roots, fmt::format("row * {}u", points), "lane", u32_text(points), per_row);
+        if (level[i] == l && k_.program.code[i].op == ScalarOp::reduce)
+          roots.push_back(static_cast<Reg>(i));
+      accumulate(source, program, group, roots, fmt::format("row * {}u", points), "lane",
+                 u32_text(points), per_row);
       lines_of(l);
     }
     std::vector<Reg> roots;
@@ -210,19 +226,20 @@ class Rows {
                   [&](std::size_t i) { return wanted[i] && !k_.program.code[i].line; });
   }
 
-  // The reductions `roots` over positions begin, begin + step, ... below end of the row at `base`. With
-  // `stores`, elements are stored on the way.
-  void accumulate(Source& source, ProgramWriter& program, GroupReduction& group, const std::vector<Reg>& roots,
-                  const std::string& base, const std::string& begin, const std::string& end, std::int64_t step,
-                  bool stores = false) const {
+  // The reductions `roots` over positions begin, begin + step, ... below end of the row at `base`.
+  // With `stores`, elements are stored on the way.
+  void accumulate(Source& source, ProgramWriter& program, GroupReduction& group,
+                  const std::vector<Reg>& roots, const std::string& base, const std::string& begin,
+                  const std::string& end, std::int64_t step, bool stores = false) const {
     std::vector<Reg> operands;
     std::vector<std::string> sums;
     for (const Reg r : roots) {
-      const Instr& in = k_.program.code[static_cast<std::size_t>(r)];
+      const Instr& in = k_.program.code[usize(r)];
       operands.push_back(in.a);
       sums.push_back(source.fresh("sum"));
       const std::string identity = identity_text(source, in.combine, in.dtype);
-      source.line("var {} = {};", sums.back(), width_ == 4 ? fmt::format("{}({})", type_name(in.dtype, 4), identity) : identity);
+      source.line("var {} = {};", sums.back(),
+                  width_ == 4 ? fmt::format("{}({})", type_name(in.dtype, 4), identity) : identity);
     }
     if (stores)
       for (const ir::Store& s : k_.stores)
@@ -231,8 +248,10 @@ class Rows {
     source.line("let x = {} + c;", base);
     write_elements(program, needed(operands));
     for (std::size_t i = 0; i < roots.size(); ++i) {
-      const Instr& in = k_.program.code[static_cast<std::size_t>(roots[i])];
-      source.line("{} = {};", sums[i], combined(source, in.combine, in.dtype, width_, sums[i], program.as(in.a, width_)));
+      const Instr& in = k_.program.code[usize(roots[i])];
+      source.line(
+          "{} = {};", sums[i],
+          combined(source, in.combine, in.dtype, width_, sums[i], program.as(in.a, width_)));
     }
     if (stores)
       for (const ir::Store& s : k_.stores)
@@ -240,8 +259,9 @@ class Rows {
     source.close();
     program.forget_elements();
     for (std::size_t i = 0; i < roots.size(); ++i) {
-      const Instr& in = k_.program.code[static_cast<std::size_t>(roots[i])];
-      const std::string value = width_ == 4 ? combined_quad(source, in.combine, in.dtype, sums[i]) : sums[i];
+      const Instr& in = k_.program.code[usize(roots[i])];
+      const std::string value =
+          width_ == 4 ? combined_quad(source, in.combine, in.dtype, sums[i]) : sums[i];
       program.set(roots[i], group.join(in.combine, in.dtype, value));
     }
   }
@@ -249,7 +269,7 @@ class Rows {
   // Parts of rows into scratch memory; then a workgroup per row joins them.
   std::vector<Piece> long_rows() {
     const std::int64_t points = L_ / width_, threads = 256;
-    const std::int64_t per_part = std::max<std::int64_t>(4 * threads, ceil_div(points, 256) );
+    const std::int64_t per_part = std::max<std::int64_t>(4 * threads, ceil_div(points, 256));
     const std::int64_t parts = ceil_div(points, per_part);
     std::vector<Reg> roots;
     for (std::size_t i = 0; i < k_.program.code.size(); ++i)
@@ -269,12 +289,15 @@ class Rows {
       return in.op == ScalarOp::constant || (in.line && in.op == ScalarOp::load);
     });
     GroupReduction group(first, threads, threads, "thread", "0u");
-    accumulate(first, program, group, roots, fmt::format("row * {}u", points), fmt::format("part * {}u + thread", per_part),
+    accumulate(first, program, group, roots, fmt::format("row * {}u", points),
+               fmt::format("part * {}u + thread", per_part),
                fmt::format("min({}u, (part + 1u) * {}u)", points, per_part), threads, true);
     first.open("if (thread == 0u) {");
     for (std::size_t r = 0; r < roots.size(); ++r)
-      first.store_element(Region::scratch, fmt::format("{}u + group", static_cast<std::int64_t>(r) * k_.lines * parts),
-                          k_.program.dtype(roots[r]), program.value(roots[r]));
+      first.store_element(
+          Region::scratch,
+          fmt::format("{}u + group", static_cast<std::int64_t>(r) * k_.lines * parts),
+          k_.program.dtype(roots[r]), program.value(roots[r]));
     first.close();
 
     Source second = in_.source(" (whole)");
@@ -294,8 +317,11 @@ class Rows {
         const std::string sum = second.fresh("sum");
         second.line("var {} = {};", sum, identity_text(second, in.combine, in.dtype));
         second.open(fmt::format("for (var p = thread; p < {}u; p += {}u) {{", parts, threads));
-        const std::string part = second.element(
-            Region::scratch, fmt::format("{}u + row * {}u + p", static_cast<std::int64_t>(r) * k_.lines * parts, parts), in.dtype);
+        const std::string part =
+            second.element(Region::scratch,
+                           fmt::format("{}u + row * {}u + p",
+                                       static_cast<std::int64_t>(r) * k_.lines * parts, parts),
+                           in.dtype);
         second.line("{} = {};", sum, combined(second, in.combine, in.dtype, 1, sum, part));
         second.close();
         lines.set(static_cast<Reg>(i), join.join(in.combine, in.dtype, sum));
@@ -307,7 +333,8 @@ class Rows {
     second.open("if (thread == 0u) {");
     for (const ir::Store& s : line_stores) store(second, lines, s, "row", 1);
     second.close();
-    return {first.finish(threads, k_.lines * parts, scratch), second.finish(threads, k_.lines, scratch)};
+    return {first.finish(threads, k_.lines * parts, scratch),
+            second.finish(threads, k_.lines, scratch)};
   }
 
   const Emitting& in_;

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <array>
 
+#include "support/integers.h"
+
 namespace tensorgrad::wgsl {
 
 namespace {
 
 constexpr std::int64_t kFewThreads = 64, kManyThreads = 128;
-constexpr std::int64_t kFewChannels = 8;  // of a workgroup: where it would have fewer, it gets more threads
-constexpr std::int64_t kStaged = 256;     // states of a channel; for more, B and C would not fit into workgroup memory
+constexpr std::int64_t kFewChannels =
+    8;  // of a workgroup: where it would have fewer, it gets more threads
+constexpr std::int64_t kStaged =
+    256;  // states of a channel; for more, B and C would not fit into workgroup memory
 
 std::int64_t offset(const ir::Load& load) {
   return load.source == ir::Load::Source::memory ? load.place.offset : 0;
@@ -45,7 +49,8 @@ constexpr const char* kLessThan1 = R"(fn less_than_1(x: vec4<f32>) -> vec4<f32> 
 
 ScanWriter::ScanWriter(const Emitting& in, bool gradient)
     : in_(in), k_(in.kernel), s_(in.kernel.selective_scan), gradient_(gradient) {
-  const std::int64_t quads = std::max<std::int64_t>(1, ceil_div(s_.N, 4)), E = std::max<std::int64_t>(1, s_.E);
+  const std::int64_t quads = std::max<std::int64_t>(1, ceil_div(s_.N, 4)),
+                     E = std::max<std::int64_t>(1, s_.E);
   const bool few = kFewThreads / quads >= std::min(kFewChannels, E);
   const std::int64_t most = std::min(in.target.invocations, few ? kFewThreads : kManyThreads);
   Q_ = std::min(quads, most);
@@ -57,7 +62,8 @@ ScanWriter::ScanWriter(const Emitting& in, bool gradient)
 }
 
 void ScanWriter::note(Source& source, const ir::Load& load) const {
-  if (load.source == ir::Load::Source::memory) source.note(region(load.place.space), load.dtype, false);
+  if (load.source == ir::Load::Source::memory)
+    source.note(region(load.place.space), load.dtype, false);
 }
 
 void ScanWriter::begin(Source& source) const {
@@ -82,14 +88,16 @@ void ScanWriter::declare_reader(Source& source, std::size_t operand) const {
     if (operand == kD)
       source.line("return {};", element(source, load, "c"));
     else
-      source.line("return {};", read(source, load, address(source, load.map, "b", "t", "c", offset(load))));
+      source.line("return {};",
+                  read(source, load, address(source, load.map, "b", "t", "c", offset(load))));
   });
   if (operand != kALog && operand != kB && operand != kC && operand != kStates) return;
   std::vector<std::string> parts;
   for (int j = 0; j < 4; ++j) {
     const std::string n = moved("c", j);
     if (ragged_)
-      parts.push_back(fmt::format("select(0.0f, read_{}(b, t, min({}, {}u)), {} < {}u)", name, n, s_.N - 1, n, s_.N));
+      parts.push_back(fmt::format("select(0.0f, read_{}(b, t, min({}, {}u)), {} < {}u)", name, n,
+                                  s_.N - 1, n, s_.N));
     else
       parts.push_back(fmt::format("read_{}(b, t, {})", name, n));
   }
@@ -120,28 +128,32 @@ void ScanWriter::declare_tile(Source& source) const {
 
 namespace {
 
-// Values of element j of a tile, whose step and channel (or quad) are t and c; zeros where there is none.
+// Values of element j of a tile, whose step and channel (or quad) are t and c; zeros where there is
+// none.
 struct Reads {
   const ir::SelectiveScanShape& s;
   std::string end;
 
   std::string wide(const char* name, const char* none = "0.0f") const {
-    return fmt::format("select({}, read_{}(b, min(t, {}u), min(c, {}u)), t < {} && c < {}u)", none, name, s.L - 1,
-                       s.E - 1, end, s.E);
+    return fmt::format("select({}, read_{}(b, min(t, {}u), min(c, {}u)), t < {} && c < {}u)", none,
+                       name, s.L - 1, s.E - 1, end, s.E);
   }
   // A step of 0.
   std::string delta() const { return wide("delta", "-1e30f"); }
   std::string narrow(const char* name) const {
-    return fmt::format("select(vec4<f32>(), read_{}_4(b, min(t, {}u), 4u * c), t < {})", name, s.L - 1, end);
+    return fmt::format("select(vec4<f32>(), read_{}_4(b, min(t, {}u), 4u * c), t < {})", name,
+                       s.L - 1, end);
   }
 };
 
 }  // namespace
 
-void ScanWriter::fetch_tile(Source& source, const std::string& begin, const std::string& end) const {
+void ScanWriter::fetch_tile(Source& source, const std::string& begin,
+                            const std::string& end) const {
   if (!fetches()) return;
   const Reads reads{s_, end};
-  const auto turns = [&](std::int64_t count, std::int64_t row, const std::string& first, const auto& write) {
+  const auto turns = [&](std::int64_t count, std::int64_t row, const std::string& first,
+                         const auto& write) {
     source.open(fmt::format("for (var k = 0u; k < {}u; k++) {{", count));
     source.line("let j = thread + k * {}u;", threads());
     source.line("let t = {} + j / {}u;", begin, row);
@@ -163,7 +175,8 @@ void ScanWriter::fetch_tile(Source& source, const std::string& begin, const std:
 void ScanWriter::load_tile(Source& source) const {
   const bool fetched = fetches();
   const Reads reads{s_, "end"};
-  const auto turns = [&](std::int64_t count, std::int64_t row, const std::string& first, const auto& write) {
+  const auto turns = [&](std::int64_t count, std::int64_t row, const std::string& first,
+                         const auto& write) {
     if (fetched) {
       source.open(fmt::format("for (var k = 0u; k < {}u; k++) {{", ceil_div(T_ * row, threads())));
       source.line("let j = thread + k * {}u;", threads());
@@ -184,7 +197,8 @@ void ScanWriter::load_tile(Source& source) const {
   if (staged_)
     turns(T_ * quads(), quads(), "", [&] {
       for (const char* name : {"B", "C"})
-        source.line("tile_{}[j] = {};", name, fetched ? fmt::format("next_{}[k]", name) : reads.narrow(name));
+        source.line("tile_{}[j] = {};", name,
+                    fetched ? fmt::format("next_{}[k]", name) : reads.narrow(name));
     });
   source.line("workgroupBarrier();");
 }
@@ -202,8 +216,9 @@ void ScanWriter::read_step(Source& source, bool forward_only) const {
         source.line("let {0}_{1} = tile_{0}[i * {2}u + quad + {3}u];", name, w, quads(), w * Q_);
       } else {
         const std::string t = source.let("begin + i", "t");
-        source.line("let {0}_{1} = select(vec4<f32>(), read_{0}_4(b, min({2}, {3}u), n_{1}), {2} < end);", name, w, t,
-                    s_.L - 1);
+        source.line(
+            "let {0}_{1} = select(vec4<f32>(), read_{0}_4(b, min({2}, {3}u), n_{1}), {2} < end);",
+            name, w, t, s_.L - 1);
       }
     });
   }
@@ -222,28 +237,34 @@ void ScanWriter::discretise(Source& source, std::int64_t w) const {
 }
 
 std::string ScanWriter::advanced(std::int64_t w) const {
-  return fmt::format(fmt::runtime(s_.zoh ? "h_{0} + (less_{0} * h_{0} + input_{0})" : "a_{0} * h_{0} + input_{0}"), w);
+  return fmt::format(
+      fmt::runtime(s_.zoh ? "h_{0} + (less_{0} * h_{0} + input_{0})" : "a_{0} * h_{0} + input_{0}"),
+      w);
 }
 
 // ---- results
 
-void ScanWriter::sum_states(Source& source, const char* name, const char* array, const char* j) const {
+void ScanWriter::sum_states(Source& source, const char* name, const char* array,
+                            const char* j) const {
   source.line("var {} = 0.0f;", name);
   source.open(fmt::format("for (var q = 0u; q < {}u; q++) {{", Q_));
   source.line("{0} += {1}[({2} / {3}u * {4}u + q) * {3}u + {2} % {3}u];", name, array, j, CH_, Q_);
   source.close();
 }
 
-void ScanWriter::store(Source& source, const std::string& address, std::int64_t part, const std::string& value) const {
-  store_guarded(source, k_.stores[0], in_.guarded, moved(address, k_.stores[0].place.offset + part), value);
+void ScanWriter::store(Source& source, const std::string& address, std::int64_t part,
+                       const std::string& value) const {
+  store_guarded(source, k_.stores[0], in_.guarded, moved(address, k_.stores[0].place.offset + part),
+                value);
 }
 
-void ScanWriter::store_quad(Source& source, const std::string& address, std::int64_t w, std::int64_t part,
-                            const std::string& value) const {
+void ScanWriter::store_quad(Source& source, const std::string& address, std::int64_t w,
+                            std::int64_t part, const std::string& value) const {
   const std::string n = fmt::format("n_{}", w);
   for (int j = 0; j < 4; ++j) {
     if (ragged_) source.open(fmt::format("if ({} < {}u) {{", moved(n, j), s_.N));
-    store(source, fmt::format("{} + {}", address, moved(n, j)), part, fmt::format("{}.{}", value, "xyzw"[j]));
+    store(source, fmt::format("{} + {}", address, moved(n, j)), part,
+          fmt::format("{}.{}", value, "xyzw"[j]));
     if (ragged_) source.close();
   }
 }
@@ -258,7 +279,8 @@ Piece ScanWriter::fill(std::int64_t part, std::int64_t count, const ir::Load* op
   std::string value = "0.0f";
   if (operand) {
     const std::string c = source.let(fmt::format("x % {}u", s_.E), "c");
-    value = fmt::format("{} * {}", element(source, *operand, "x"), element(source, k_.loads[kD], c));
+    value =
+        fmt::format("{} * {}", element(source, *operand, "x"), element(source, k_.loads[kD], c));
   }
   store(source, "x", part, value);
   return source.finish(invocations, ceil_div(count, invocations));

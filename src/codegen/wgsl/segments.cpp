@@ -1,8 +1,9 @@
-// Kernels that add values up by ids: segment_sum, scatter_add. Each result is the work of few threads, which look
-// for its ids: no atomics, and always the same order.
+// Kernels that add values up by ids: segment_sum, scatter_add. Each result is the work of few
+// threads, which look for its ids: no atomics, and always the same order.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
@@ -14,35 +15,44 @@ constexpr std::int64_t kThreads = 64;
 constexpr int kAhead = 8;  // values that are read before the first is added
 
 std::string load_text(Source& source, const ir::Load& load, const std::string& linear) {
-  return read(source, load, address(source, load.map, linear, load.source == ir::Load::Source::memory ? load.place.offset : 0));
+  return read(source, load,
+              address(source, load.map, linear,
+                      load.source == ir::Load::Source::memory ? load.place.offset : 0));
 }
 
 void note_load(Source& source, const ir::Load& load) {
-  if (load.source == ir::Load::Source::memory) source.note(region(load.place.space), load.dtype, false);
+  if (load.source == ir::Load::Source::memory)
+    source.note(region(load.place.space), load.dtype, false);
 }
 
 // Bad ids are noted by the threads that look at all of them first.
-void note_bad(Source& source, const Kernel& k, const std::string& id, const std::string& condition) {
+void note_bad(Source& source, const Kernel& k, const std::string& id,
+              const std::string& condition) {
   source.declare_fault_note();
-  source.line("if ({0}({1} < 0 || {1} >= {2})) {{ note_fault({3}, {1}); }}", condition, id, k.extent, source.fault_code(k.stores[0].node));
+  source.line("if ({0}({1} < 0 || {1} >= {2})) {{ note_fault({3}, {1}); }}", condition, id,
+              k.extent, source.fault_code(k.stores[0].node));
 }
 
-// Where the vocabulary is large, positions are sorted by id first: to look through all ids for each v would take
-// V * P steps. A workgroup owns kRange ids. Its threads share the positions and walk over them twice: to count, and to
-// write down those with its ids, behind the positions of all smaller ids. Then each of its ids has a thread that
-// picks its own out of them. In scratch: where each v begins and the last one ends, the positions sorted by range, the
-// positions sorted by id. That is V / kRange * P steps, and within an id the order is that of the positions.
+// Where the vocabulary is large, positions are sorted by id first: to look through all ids for each
+// v would take V * P steps. A workgroup owns kRange ids. Its threads share the positions and walk
+// over them twice: to count, and to write down those with its ids, behind the positions of all
+// smaller ids. Then each of its ids has a thread that picks its own out of them. In scratch: where
+// each v begins and the last one ends, the positions sorted by range, the positions sorted by id.
+// That is V / kRange * P steps, and within an id the order is that of the positions.
 constexpr std::int64_t kRange = 64, kSorters = 256, kManyIds = 1024;
-constexpr std::int64_t kMostPositions = (std::int64_t{1} << 32) / kRange;  // a word holds one, and a place in the range
+constexpr std::int64_t kMostPositions =
+    (std::int64_t{1} << 32) / kRange;  // a word holds one, and a place in the range
 
 struct Sorted {
   std::int64_t by_range, by_id, elements;  // of scratch
-  Sorted(std::int64_t V, std::int64_t P) : by_range(V + 1), by_id(V + 1 + P), elements(V + 1 + 2 * P) {}
+  Sorted(std::int64_t V, std::int64_t P)
+      : by_range(V + 1), by_id(V + 1 + P), elements(V + 1 + 2 * P) {}
 };
 
 Piece sort_positions(const Emitting& in, const Sorted& sorted) {
   const Kernel& k = in.kernel;
-  const std::int64_t P = k.length, V = k.extent, ranges = ceil_div(V, kRange), share = ceil_div(P, kSorters);
+  const std::int64_t P = k.length, V = k.extent, ranges = ceil_div(V, kRange),
+                     share = ceil_div(P, kSorters);
   Source source = in.source(" (sort)");
   note_load(source, k.loads[0]);
   source.note(Region::faults, DType::i32, true);
@@ -68,8 +78,8 @@ Piece sort_positions(const Emitting& in, const Sorted& sorted) {
   source.line("smaller[thread] = below;");
   source.line("own[thread] = inside;");
   source.line("workgroupBarrier();");
-  source.line("var start = 0u;");   // of the range
-  source.line("var at = 0u;");      // of this thread's share of it
+  source.line("var start = 0u;");  // of the range
+  source.line("var at = 0u;");     // of this thread's share of it
   source.line("var count = 0u;");
   source.open(fmt::format("for (var t = 0u; t < {}u; t++) {{", kSorters));
   source.line("start += smaller[t];");
@@ -90,7 +100,8 @@ Piece sort_positions(const Emitting& in, const Sorted& sorted) {
   source.line("storageBarrier();");
   source.line("workgroupBarrier();");
   const auto each_own = [&](const auto& write) {
-    source.open("for (var i = start; i < select(start, start + count, first + i32(thread) < last); i++) {");
+    source.open(
+        "for (var i = start; i < select(start, start + count, first + i32(thread) < last); i++) {");
     source.line("let entry = {};", scratch("i", sorted.by_range));
     source.open(fmt::format("if (entry % {}u == thread) {{", kRange));
     write();
@@ -130,12 +141,15 @@ Piece sum_sorted(const Emitting& in, const Sorted& sorted) {
   source.line("if (x >= {}u) {{ return; }}", V * D);
   source.line("let v = x / {}u;", D);
   source.line("let d = x % {}u;", D);
-  const auto scratch = [&](const std::string& at) { return source.element(Region::scratch, at, DType::i32); };
+  const auto scratch = [&](const std::string& at) {
+    return source.element(Region::scratch, at, DType::i32);
+  };
   source.line("let end = u32({});", scratch("v + 1u"));
   source.line("var i = u32({});", scratch("v"));
   source.line("var sum = 0.0f;");
   const auto value = [&](std::int64_t ahead) {
-    const std::string p = source.let(fmt::format("u32({})", scratch(moved("i", sorted.by_id + ahead))), "p");
+    const std::string p =
+        source.let(fmt::format("u32({})", scratch(moved("i", sorted.by_id + ahead))), "p");
     const std::string at = source.let(fmt::format("{} * {}u + d", p, D), "x");
     return source.let(load_text(source, k.loads[1], at), "value");
   };
@@ -153,10 +167,10 @@ Piece sum_sorted(const Emitting& in, const Sorted& sorted) {
 
 }  // namespace
 
-// out[v, d] = the sum of values[p, d] over the p with ids[p] = v. Without sorting, a workgroup looks for one v among
-// a part of the ids: neighbouring threads are neighbouring d, and those above each other have stretches of the ids. They
-// write down where v stands and then read those values, several at a time. What they have, and then the parts, are joined
-// in order.
+// out[v, d] = the sum of values[p, d] over the p with ids[p] = v. Without sorting, a workgroup
+// looks for one v among a part of the ids: neighbouring threads are neighbouring d, and those above
+// each other have stretches of the ids. They write down where v stands and then read those values,
+// several at a time. What they have, and then the parts, are joined in order.
 std::vector<Piece> emit_segment_sum(const Emitting& in) {
   const Kernel& k = in.kernel;
   const std::int64_t P = k.length, D = k.lines, V = k.extent;
@@ -166,19 +180,24 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
     return {sort_positions(in, sorted), sum_sorted(in, sorted)};
   }
   const ir::Store& s = k.stores[0];
-  constexpr std::int64_t kBeside = 32, kAbove = 8, kThreadsOfIds = kBeside * kAbove, kMostIds = 1024;
+  constexpr std::int64_t kBeside = 32, kAbove = 8, kThreadsOfIds = kBeside * kAbove,
+                         kMostIds = 1024;
   const std::int64_t blocks = ceil_div(D, kBeside);
   // Few ids to a workgroup, as long as there are not too many workgroups.
-  std::int64_t parts = P <= 2048 ? 1 : std::clamp<std::int64_t>(4096 / (V * blocks), 1, ceil_div(P, 512));
+  std::int64_t parts =
+      P <= 2048 ? 1 : std::clamp<std::int64_t>(4096 / (V * blocks), 1, ceil_div(P, 512));
   if (V * D * parts > (std::int64_t{1} << 26)) parts = 1;
   const std::int64_t per_part = ceil_div(std::max<std::int64_t>(P, 1), parts);
   const bool whole = parts == 1;
   Source first = in.source(whole ? "" : " (parts)");
   for (const ir::Load& load : k.loads) note_load(first, load);
   first.note(Region::faults, DType::i32, true);
-  if (whole) note_stores(first, k.stores, in.guarded);
-  else first.note(Region::scratch, DType::f32, true);
-  const std::int64_t chunk = std::min(kMostIds, ceil_div(per_part, kThreadsOfIds) * kThreadsOfIds), share = chunk / kAbove;
+  if (whole)
+    note_stores(first, k.stores, in.guarded);
+  else
+    first.note(Region::scratch, DType::f32, true);
+  const std::int64_t chunk = std::min(kMostIds, ceil_div(per_part, kThreadsOfIds) * kThreadsOfIds),
+                     share = chunk / kAbove;
   first.workgroup("sums", "f32", kBeside * kAbove);
   first.workgroup("ids", "i32", chunk);
   first.workgroup("found", "u32", chunk);
@@ -190,12 +209,14 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
   first.line("let own = lane * {}u;", share);
   first.line("var sum = 0.0f;");
   first.line("let end = min({}u, (part + 1u) * {}u);", P, per_part);
-  first.open(fmt::format("for (var begin = part * {}u; begin < end; begin += {}u) {{", per_part, chunk));
+  first.open(
+      fmt::format("for (var begin = part * {}u; begin < end; begin += {}u) {{", per_part, chunk));
   first.line("workgroupBarrier();");
   // No load stands in a branch: one that waits for another waits for memory twice.
   for (std::int64_t i = 0; i < chunk; i += kThreadsOfIds) {
     const std::string p = first.let(fmt::format("begin + thread + {}u", i), "p");
-    const std::string at = first.let(fmt::format("min({}, {}u)", p, std::max<std::int64_t>(P - 1, 0)), "at");
+    const std::string at =
+        first.let(fmt::format("min({}, {}u)", p, std::max<std::int64_t>(P - 1, 0)), "at");
     const std::string id = first.let(load_text(first, k.loads[0], at), "id");
     note_bad(first, k, id, "v == 0 && ");
     first.line("ids[thread + {}u] = select(-1, {}, {} < end);", i, id, p);
@@ -220,15 +241,20 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
     values.push_back(first.let(load_text(first, k.loads[1], at), "value"));
   }
   for (int j = 0; j < kAhead; ++j)
-    first.line("sum += select(0.0f, {}, i + {}u < count);", values[static_cast<std::size_t>(j)], j);
+    first.line("sum += select(0.0f, {}, i + {}u < count);", values[usize(j)], j);
   first.close();
   first.close();
   first.line("sums[thread] = sum;");
   first.line("workgroupBarrier();");
   first.open(fmt::format("if (lane == 0u && d < {}u) {{", D));
-  first.line("for (var j = {0}u; j < {1}u; j += {0}u) {{ sum += sums[thread + j]; }}", kBeside, kBeside * kAbove);
-  if (whole) store_guarded(first, s, in.guarded, fmt::format("u32(v) * {}u + d + {}u", D, s.place.offset), "sum");
-  else first.store_element(Region::scratch, fmt::format("(part * {}u + u32(v)) * {}u + d", V, D), DType::f32, "sum");
+  first.line("for (var j = {0}u; j < {1}u; j += {0}u) {{ sum += sums[thread + j]; }}", kBeside,
+             kBeside * kAbove);
+  if (whole)
+    store_guarded(first, s, in.guarded, fmt::format("u32(v) * {}u + d + {}u", D, s.place.offset),
+                  "sum");
+  else
+    first.store_element(Region::scratch, fmt::format("(part * {}u + u32(v)) * {}u + d", V, D),
+                        DType::f32, "sum");
   first.close();
   if (whole) return {first.finish(kBeside * kAbove, blocks * V)};
   Source second = in.source(" (whole)");
@@ -240,13 +266,16 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
   second.line("for (var part = 0u; part < {}u; part++) {{ sum += {}; }}", parts,
               second.element(Region::scratch, fmt::format("part * {}u + x", V * D), DType::f32));
   store_guarded(second, s, in.guarded, moved("x", s.place.offset), "sum");
-  return {first.finish(kBeside * kAbove, blocks * V * parts, parts * V * D), second.finish(kThreads, ceil_div(V * D, kThreads), parts * V * D)};
+  return {first.finish(kBeside * kAbove, blocks * V * parts, parts * V * D),
+          second.finish(kThreads, ceil_div(V * D, kThreads), parts * V * D)};
 }
 
-// out[row, e] = the sum of values[row, j] over the j with ids[row, j] = e, in order. A thread per result.
+// out[row, e] = the sum of values[row, j] over the j with ids[row, j] = e, in order. A thread per
+// result.
 std::vector<Piece> emit_scatter_add(const Emitting& in) {
   const Kernel& k = in.kernel;
-  const std::int64_t rows = k.store_map.shape().count() / std::max<std::int64_t>(1, k.extent), count = rows * k.extent;
+  const std::int64_t rows = k.store_map.shape().count() / std::max<std::int64_t>(1, k.extent),
+                     count = rows * k.extent;
   if (count == 0) return {};
   const ir::Store& s = k.stores[0];
   Source source = in.source();
@@ -264,7 +293,8 @@ std::vector<Piece> emit_scatter_add(const Emitting& in) {
   note_bad(source, k, "id", "e == 0 && ");
   source.line("if (id == e) {{ sum += {}; }}", load_text(source, k.loads[1], "y"));
   source.close();
-  store_guarded(source, s, in.guarded, address(source, k.store_map, "x", s.place.offset).text, "sum");
+  store_guarded(source, s, in.guarded, address(source, k.store_map, "x", s.place.offset).text,
+                "sum");
   return {source.finish(kThreads, ceil_div(count, kThreads))};
 }
 

@@ -1,5 +1,5 @@
-// Kernels of kind `selective_scan`: h = a h + b B u along the sequence, and y = sum over states of C h, plus D u. The
-// state before each chunk but the first is stored for the gradient.
+// Kernels of kind `selective_scan`: h = a h + b B u along the sequence, and y = sum over states of
+// C h, plus D u. The state before each chunk but the first is stored for the gradient.
 #include <algorithm>
 
 #include "codegen/wgsl/scan_writer.h"
@@ -65,9 +65,13 @@ class Forward : public ScanWriter {
   void keep_states(Source& source, const char* step) const {
     if (s_.kept() == 0) return;
     source.line("let t = {};", step);
-    source.open(fmt::format("if (t > 0u && t < end && t % {}u == 0u && first + channel < {}u) {{", s_.chunk, s_.E));
-    source.line("let before = ((b * {}u + t / {}u - 1u) * {}u + e) * {}u;", s_.kept(), s_.chunk, s_.E, s_.N);
-    each_quad([&](std::int64_t w) { store_quad(source, "before", w, s_.states(), fmt::format("h_{}", w)); });
+    source.open(fmt::format("if (t > 0u && t < end && t % {}u == 0u && first + channel < {}u) {{",
+                            s_.chunk, s_.E));
+    source.line("let before = ((b * {}u + t / {}u - 1u) * {}u + e) * {}u;", s_.kept(), s_.chunk,
+                s_.E, s_.N);
+    each_quad([&](std::int64_t w) {
+      store_quad(source, "before", w, s_.states(), fmt::format("h_{}", w));
+    });
     source.close();
   }
 

@@ -1,16 +1,19 @@
-// Kernels of kind `selective_scan_gradient`. G_t = C_t g_t + a_(t+1) G_(t+1) is the gradient of h_t. Chunks go from the
-// last to the first: forward from the state that was kept before the chunk, then back. dB and dC are sums over all
-// channels: a workgroup makes a part of them, and a second shader adds the parts in order.
+// Kernels of kind `selective_scan_gradient`. G_t = C_t g_t + a_(t+1) G_(t+1) is the gradient of
+// h_t. Chunks go from the last to the first: forward from the state that was kept before the chunk,
+// then back. dB and dC are sums over all channels: a workgroup makes a part of them, and a second
+// shader adds the parts in order.
 #include <algorithm>
 
 #include "codegen/wgsl/scan_writer.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
 namespace {
 
-constexpr std::int64_t kSteps = 16;             // of a tile, at most
-constexpr std::int64_t kGroups = 512;           // workgroups, at most: more would only make more parts of dB and dC
+constexpr std::int64_t kSteps = 16;  // of a tile, at most
+constexpr std::int64_t kGroups =
+    512;  // workgroups, at most: more would only make more parts of dB and dC
 constexpr std::int64_t kMostScratch = 1 << 24;  // elements; fewer parts rather than more of it
 
 class Gradient : public ScanWriter {
@@ -41,7 +44,8 @@ class Gradient : public ScanWriter {
     return out;
   }
 
-  // Floats of what R steps leave to be summed; where a workgroup has one channel, nothing is summed over channels.
+  // Floats of what R steps leave to be summed; where a workgroup has one channel, nothing is summed
+  // over channels.
   std::int64_t sum_floats() const { return R_ * threads() * (2 + (CH_ > 1 ? 8 * W_ : 0)); }
   std::int64_t part_elements() const { return s_.L * s_.N; }
   std::int64_t scratch_elements() const { return P_ == 1 ? 0 : s_.B * P_ * 2 * part_elements(); }
@@ -53,8 +57,8 @@ class Gradient : public ScanWriter {
     P_ = ceil_div(blocks_, ceil_div(blocks_, P_));
   }
 
-  // Four steps to a round; but two where workgroups are many, and each should take less memory (on an H200, B = 8,
-  // L = 256, E = 1024, N = 16: 131 us instead of 168).
+  // Four steps to a round; but two where workgroups are many, and each should take less memory (on
+  // an H200, B = 8, L = 256, E = 1024, N = 16: 131 us instead of 168).
   void choose_steps() {
     const std::int64_t chunk = std::min(s_.chunk, s_.L), most = s_.B * P_ < kGroups ? 4 : 2;
     for (std::int64_t tile = std::min(kSteps, chunk); tile > 1; tile /= 2)
@@ -77,22 +81,27 @@ class Gradient : public ScanWriter {
     source.open(fmt::format("for (var block = part; block < {}u; block += {}u) {{", blocks_, P_));
     source.line("let first = block * {}u;", CH_);
     place_thread(source);
-    source.line("if (thread < {}u) {{ tile_D[thread] = read_D(0u, 0u, min(first + thread, {}u)); }}", CH_, s_.E - 1);
+    source.line(
+        "if (thread < {}u) {{ tile_D[thread] = read_D(0u, 0u, min(first + thread, {}u)); }}", CH_,
+        s_.E - 1);
     const std::int64_t tiles = ceil_div(std::min(s_.chunk, s_.L), T_);  // of a chunk
     declare_tile(source);
     each_quad([&](std::int64_t w) {
       source.line("var next_h_{} = vec4<f32>();", w);
       source.line("var later_{} = vec4<f32>();", w);  // a_(t+1) G_(t+1)
       source.line("var dA_{} = vec4<f32>();", w);
-      source.line("var kept_{}: array<vec4<f32>, {}>;", w, tiles * T_);  // before each step of the chunk
+      source.line("var kept_{}: array<vec4<f32>, {}>;", w,
+                  tiles * T_);  // before each step of the chunk
     });
-    // Each turn reads the state before chunk c - 1, and its tile if there is but one, and works on chunk c.
+    // Each turn reads the state before chunk c - 1, and its tile if there is but one, and works on
+    // chunk c.
     source.open(fmt::format("for (var c = {}u; c < {}u; c--) {{", s_.chunks(), s_.chunks() + 1));
     walk_chunk(source, tiles == 1);
     source.close();
     source.open(fmt::format("if (first + channel < {}u) {{", s_.E));
     source.line("let place = (b * {}u + e) * {}u;", s_.E, s_.N);
-    each_quad([&](std::int64_t w) { store_quad(source, "place", w, s_.dA(), fmt::format("dA_{}", w)); });
+    each_quad(
+        [&](std::int64_t w) { store_quad(source, "place", w, s_.dA(), fmt::format("dA_{}", w)); });
     source.close();
     source.close();
     return source.finish(threads(), s_.B * P_, scratch_elements());
@@ -114,8 +123,10 @@ class Gradient : public ScanWriter {
     source.open(fmt::format("if (c < {}u) {{", s_.chunks()));
     const auto each_tile = [&](bool backward, const auto& write) {
       if (one_tile) return write();
-      source.open(fmt::format("for (var tile = 0u; tile < (stop - start + {}u) / {}u; tile++) {{", T_ - 1, T_));
-      const std::string tile = backward ? fmt::format("((stop - start - 1u) / {}u - tile)", T_) : "tile";
+      source.open(fmt::format("for (var tile = 0u; tile < (stop - start + {}u) / {}u; tile++) {{",
+                              T_ - 1, T_));
+      const std::string tile =
+          backward ? fmt::format("((stop - start - 1u) / {}u - tile)", T_) : "tile";
       source.line("let begin = start + {} * {}u;", tile, T_);
       source.line("let end = min(begin + {}u, stop);", T_);
       fetch_tile(source, "begin", "end");
@@ -126,7 +137,8 @@ class Gradient : public ScanWriter {
     };
     each_tile(false, [&] { steps_forward(source); });
     each_tile(true, [&] {
-      source.open(fmt::format("for (var round = (end - begin + {}u) / {}u; round > 0u; round--) {{", R_ - 1, R_));
+      source.open(fmt::format("for (var round = (end - begin + {}u) / {}u; round > 0u; round--) {{",
+                              R_ - 1, R_));
       source.line("let behind = (round - 1u) * {}u;", R_);
       steps_back(source);
       source.line("workgroupBarrier();");
@@ -144,7 +156,8 @@ class Gradient : public ScanWriter {
     if (s_.kept() > 0) {
       source.line("let before = b * {}u + max(chunk, 1u) - 1u;", s_.kept());
       each_quad([&](std::int64_t w) {
-        source.line("next_h_{0} = select(vec4<f32>(), read_state_4(before, e, n_{0}), chunk > 0u);", w);
+        source.line("next_h_{0} = select(vec4<f32>(), read_state_4(before, e, n_{0}), chunk > 0u);",
+                    w);
       });
     }
     if (!tile) return;
@@ -164,7 +177,8 @@ class Gradient : public ScanWriter {
     source.close();
   }
 
-  // A round: R steps of the tile behind step `behind`, from the last to the first, and what they leave to be summed.
+  // A round: R steps of the tile behind step `behind`, from the last to the first, and what they
+  // leave to be summed.
   void steps_back(Source& source) const {
     source.open(fmt::format("for (var r = {}u; r > 0u; r--) {{", R_));
     source.line("let i = behind + r - 1u;");
@@ -189,7 +203,8 @@ class Gradient : public ScanWriter {
       source.line("to_dl += dot(later_{0}, A_{0} * h_{0} + u * B_{0});", w);
       // The difference loses digits where dl A is small; but who reads dA multiplies it by A.
       source.line("let bend_{0} = (dl + dl * less_{0} - weight_{0}) * inverse_{0};", w);
-      source.line("dA_of_chunk_{0} += dl * (later_{0} * h_{0}) + (u * G_{0}) * B_{0} * bend_{0};", w);
+      source.line("dA_of_chunk_{0} += dl * (later_{0} * h_{0}) + (u * G_{0}) * B_{0} * bend_{0};",
+                  w);
     } else {
       source.line("later_{0} = a_{0} * G_{0};", w);
       source.line("let to_B_{0} = (dl * u) * G_{0};", w);
@@ -199,7 +214,8 @@ class Gradient : public ScanWriter {
       source.line("dA_of_chunk_{0} += dl * decayed_{0};", w);
     }
     if (CH_ > 1) {
-      source.line("let slot_{} = ((r - 1u) * {}u + channel) * {}u + quad + {}u;", w, CH_, quads(), w * Q_);
+      source.line("let slot_{} = ((r - 1u) * {}u + channel) * {}u + quad + {}u;", w, CH_, quads(),
+                  w * Q_);
       source.line("sums_n[slot_{0}] = to_B_{0};", w);
       source.line("sums_n[slot_{0} + {1}u] = g * after_{0};", w, R_ * CH_ * quads());
     } else {
@@ -213,15 +229,18 @@ class Gradient : public ScanWriter {
 
   // The sums of a round: dB and dC over channels, du and ddelta over states.
   void add_up(Source& source) const {
-    const std::int64_t narrow = CH_ > 1 ? 2 * R_ * quads() : 0;  // sums of four for dB, and then for dC
-    source.open(fmt::format("for (var j = thread; j < {}u; j += {}u) {{", narrow + R_ * CH_, threads()));
+    const std::int64_t narrow =
+        CH_ > 1 ? 2 * R_ * quads() : 0;  // sums of four for dB, and then for dC
+    source.open(
+        fmt::format("for (var j = thread; j < {}u; j += {}u) {{", narrow + R_ * CH_, threads()));
     if (CH_ > 1) {
       source.open(fmt::format("if (j < {}u) {{", narrow));
       source.line("let t = begin + behind + j / {}u % {}u;", quads(), R_);
       source.open("if (t < end) {");
       source.line("let slot = j / {0}u * {1}u + j % {0}u;", quads(), CH_ * quads());
       source.line("var sum = vec4<f32>();");
-      source.line("for (var x = 0u; x < {}u; x++) {{ sum += sums_n[slot + x * {}u]; }}", CH_, quads());
+      source.line("for (var x = 0u; x < {}u; x++) {{ sum += sums_n[slot + x * {}u]; }}", CH_,
+                  quads());
       source.line("let n = 4u * (j % {}u);", quads());
       add_to_part(source, fmt::format("j / {}u", R_ * quads()), "n", "sum");
       source.close();
@@ -247,9 +266,10 @@ class Gradient : public ScanWriter {
     source.close();
   }
 
-  // Adds four values along n to step t of dB (which = 0) or dC (1): in the result if there is one part, or in scratch.
-  // For each block of channels it is the same thread that does so.
-  void add_to_part(Source& source, const std::string& which, const std::string& n, const std::string& value) const {
+  // Adds four values along n to step t of dB (which = 0) or dC (1): in the result if there is one
+  // part, or in scratch. For each block of channels it is the same thread that does so.
+  void add_to_part(Source& source, const std::string& which, const std::string& n,
+                   const std::string& value) const {
     const bool whole = P_ == 1;
     const ir::Store& result = k_.stores[0];
     const Region where = whole ? region(result.place.space) : Region::scratch;
@@ -257,14 +277,16 @@ class Gradient : public ScanWriter {
     source.line("let which = {};", which);
     source.line("var value = {};", value);
     if (whole)
-      source.line("let place = {}u + which * {}u + (b * {}u + t) * {}u + {};", result.place.offset + s_.dB(),
-                  s_.dC() - s_.dB(), s_.L, s_.N, n);
+      source.line("let place = {}u + which * {}u + (b * {}u + t) * {}u + {};",
+                  result.place.offset + s_.dB(), s_.dC() - s_.dB(), s_.L, s_.N, n);
     else
       source.line("let place = ((group * 2u + which) * {}u + t) * {}u + {};", s_.L, s_.N, n);
     for (int j = 0; j < 4; ++j) {
       const std::string at = moved("place", j), one = fmt::format("value.{}", "xyzw"[j]);
       if (ragged_) source.open(fmt::format("if ({} < {}u) {{", moved(n, j), s_.N));
-      if (blocks_ > P_) source.line("if (block != part) {{ {} += {}; }}", one, source.element(where, at, DType::f32));
+      if (blocks_ > P_)
+        source.line("if (block != part) {{ {} += {}; }}", one,
+                    source.element(where, at, DType::f32));
       if (whole)
         store_guarded(source, result, in_.guarded, at, one);
       else
@@ -286,7 +308,8 @@ class Gradient : public ScanWriter {
     source.line("let slot = (y / {0}u * {1}u + which) * {0}u + y % {0}u;", part_elements(), 2 * P_);
     source.line("var sum = 0.0f;");
     source.line("for (var part = 0u; part < {}u; part++) {{ sum += {}; }}", P_,
-                source.element(Region::scratch, fmt::format("slot + part * {}u", 2 * part_elements()), DType::f32));
+                source.element(Region::scratch,
+                               fmt::format("slot + part * {}u", 2 * part_elements()), DType::f32));
     store(source, fmt::format("y + which * {}u", s_.dC() - s_.dB()), s_.dB(), "sum");
     return source.finish(invocations, ceil_div(2 * count, invocations), scratch_elements());
   }

@@ -13,16 +13,28 @@ namespace tensorgrad::wgsl {
 
 // What kernels may use. The defaults are what every WebGPU device has.
 struct Target {
-  std::int64_t invocations = 256;         // per workgroup
+  std::int64_t invocations = 256;  // per workgroup
   std::int64_t workgroup_bytes = 16384;
-  std::int64_t workgroups = 65535;        // per dimension
+  std::int64_t workgroups = 65535;  // per dimension
   std::int64_t bindings = 8;
-  int tag = 0;                            // of the program, in what is noted of bad ids
+  int tag = 0;  // of the program, in what is noted of bad ids
 };
 
 // Memory that a shader binds. The spaces of a kernel come first; then what only devices know:
 // `scratch` passes partial results from one shader of a kernel to the next, `faults` notes bad ids.
-enum class Region : std::uint8_t { parameters, gradients, state, inputs, outputs, arena, arena_1, arena_2, arena_3, scratch, faults };
+enum class Region : std::uint8_t {
+  parameters,
+  gradients,
+  state,
+  inputs,
+  outputs,
+  arena,
+  arena_1,
+  arena_2,
+  arena_3,
+  scratch,
+  faults
+};
 inline constexpr int kRegions = ir::kSpaces + 2;
 const char* name(Region region);
 
@@ -32,18 +44,19 @@ struct Binding {
 };
 
 struct Shader {
-  std::string name;                 // short, for messages and profiles
+  std::string name;  // short, for messages and profiles
   std::string wgsl;
-  std::vector<Binding> bindings;    // @group(0) @binding(0), ...
+  std::vector<Binding> bindings;  // @group(0) @binding(0), ...
   std::array<std::uint32_t, 3> workgroups{1, 1, 1};
   std::int64_t scratch_elements = 0;
 };
 
-// Kernels of a program, in order, as shaders. Those of one stage share a shader where they can, and the second shader of
-// a kernel runs with the next stage where nobody waits for it.
+// Kernels of a program, in order, as shaders. Those of one stage share a shader where they can, and
+// the second shader of a kernel runs with the next stage where nobody waits for it.
 //
-// The first bad id is noted in `faults` as (tag << 24 | node + 1, id); kernels that write parameters or state leave them
-// alone when something is noted there. `guarded`: some kernel of the program checks ids.
+// The first bad id is noted in `faults` as (tag << 24 | node + 1, id); kernels that write
+// parameters or state leave them alone when something is noted there. `guarded`: some kernel of the
+// program checks ids.
 std::vector<Shader> emit(std::span<const ir::Kernel> kernels, const Target& target, bool guarded);
 
 // Whether a kernel may note a fault.

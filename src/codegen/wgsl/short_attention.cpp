@@ -1,8 +1,10 @@
-// Attention over short sequences of small heads. A thread has one row, and reads those of the other side four at a time
-// straight from memory: its neighbours read the same ones. No workgroup memory, no barriers.
+// Attention over short sequences of small heads. A thread has one row, and reads those of the other
+// side four at a time straight from memory: its neighbours read the same ones. No workgroup memory,
+// no barriers.
 #include <algorithm>
 
 #include "codegen/wgsl/attention_operand.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
@@ -20,7 +22,11 @@ constexpr int kTogether = 4;  // rows of the other side
 class ShortAttention {
  public:
   explicit ShortAttention(const Emitting& in)
-      : k_(in.kernel), s_(k_.attention), x_(k_), threads_(in.least_invocations), source_(in.source()) {
+      : k_(in.kernel),
+        s_(k_.attention),
+        x_(k_),
+        threads_(in.least_invocations),
+        source_(in.source()) {
     note_stores(source_, k_.stores, in.guarded);
     source_.use_quads();
     source_.declare("fn sum_of(x: vec4<f32>) -> f32 { return (x.x + x.y) + (x.z + x.w); }");
@@ -69,13 +75,17 @@ class ShortAttention {
   std::string scale() const { return number(s_.scale, DType::f32); }
 
   // let NAME0, NAME1, ...: the quads of a row.
-  void read_row(const std::string& name, const Operand& x, const std::string& head, const std::string& t) {
-    for (std::int64_t i = 0; i < quads(x); ++i) source_.line("let {}{} = {}_quad({}, {}, {}u);", name, i, x.name, head, t, 4 * i);
+  void read_row(const std::string& name, const Operand& x, const std::string& head,
+                const std::string& t) {
+    for (std::int64_t i = 0; i < quads(x); ++i)
+      source_.line("let {}{} = {}_quad({}, {}, {}u);", name, i, x.name, head, t, 4 * i);
   }
   // The rows from `first` on, four of them; those past the end are the last one again.
-  void read_rows(const std::string& name, const Operand& x, const std::string& head, const char* first) {
+  void read_rows(const std::string& name, const Operand& x, const std::string& head,
+                 const char* first) {
     for (int j = 0; j < kTogether; ++j) {
-      const std::string t = source_.let(fmt::format("min({} + {}u, {}u)", first, j, x.positions - 1), "t");
+      const std::string t =
+          source_.let(fmt::format("min({} + {}u, {}u)", first, j, x.positions - 1), "t");
       read_row(fmt::format("{}{}_", name, j), x, head, t);
     }
   }
@@ -87,7 +97,8 @@ class ShortAttention {
       for (std::int64_t i = 0; i < count; ++i) {
         const std::string left = same ? fmt::format("{}{}", a, i) : fmt::format("{}{}_{}", a, j, i);
         const std::string right = fmt::format("{}{}_{}", b, j, i);
-        sum = i == 0 ? fmt::format("{} * {}", left, right) : fmt::format("fma({}, {}, {})", left, right, sum);
+        sum = i == 0 ? fmt::format("{} * {}", left, right)
+                     : fmt::format("fma({}, {}, {})", left, right, sum);
       }
       out += fmt::format("{}sum_of({})", j ? ", " : "", sum);
     }
@@ -97,32 +108,39 @@ class ShortAttention {
   void add_rows(const char* sums, const char* weights, const char* rows, std::int64_t count) {
     for (int j = 0; j < kTogether; ++j)
       for (std::int64_t i = 0; i < count; ++i)
-        source_.line("{0}{1} = fma(vec4<f32>({2}.{3}), {4}{5}_{1}, {0}{1});", sums, i, weights, "xyzw"[j], rows, j);
+        source_.line("{0}{1} = fma(vec4<f32>({2}.{3}), {4}{5}_{1}, {0}{1});", sums, i, weights,
+                     "xyzw"[j], rows, j);
   }
   void declare_sums(const char* name, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) source_.line("var {}{} = vec4<f32>();", name, i);
   }
-  void store_row(const char* name, const Operand& x, const ir::PackedPart& part, std::int64_t heads, const std::string& scale) {
+  void store_row(const char* name, const Operand& x, const ir::PackedPart& part, std::int64_t heads,
+                 const std::string& scale) {
     const ir::Store& store = k_.stores[0];
-    const std::string at = source_.let(packed_row(store, part, heads, x.positions, x.size, "head", "row"), "at");
+    const std::string at =
+        source_.let(packed_row(store, part, heads, x.positions, x.size, "head", "row"), "at");
     for (std::int64_t i = 0; i < quads(x); ++i)
-      store_columns(source_, store, x.size, at, u32_text(4 * i), scale.empty() ? fmt::format("{}{}", name, i) : fmt::format("{}{} * {}", name, i, scale));
+      store_columns(
+          source_, store, x.size, at, u32_text(4 * i),
+          scale.empty() ? fmt::format("{}{}", name, i) : fmt::format("{}{} * {}", name, i, scale));
   }
 
   // Whether the four keys from `key` on exist and are seen by the query at `row`.
   std::string seen_keys() const {
     const std::string keys = "(vec4<u32>(key) + vec4<u32>(0u, 1u, 2u, 3u))";
     std::string out = fmt::format("{} < vec4<u32>({}u)", keys, s_.S);
-    if (s_.causal) out = fmt::format("({}) & (vec4<i32>{} <= vec4<i32>(start + i32(row)))", out, keys);
+    if (s_.causal)
+      out = fmt::format("({}) & (vec4<i32>{} <= vec4<i32>(start + i32(row)))", out, keys);
     return out;
   }
 
-  // Writes down what is done with four rows of the other side: for each four where there are few, so that loads of the
-  // next do not wait; else in a loop.
+  // Writes down what is done with four rows of the other side: for each four where there are few,
+  // so that loads of the next do not wait; else in a loop.
   template <class F>
   void each_group(const char* name, std::int64_t rows, F write) {
     if (rows > 2 * kTogether) {
-      source_.open(fmt::format("for (var {0} = 0u; {0} < {1}u; {0} += {2}u) {{", name, rows, kTogether));
+      source_.open(
+          fmt::format("for (var {0} = 0u; {0} < {1}u; {0} += {2}u) {{", name, rows, kTogether));
       write();
       source_.close();
       return;
@@ -148,26 +166,29 @@ class ShortAttention {
     source_.line("var top = -3.0e38f;");
     source_.line("var total = 0.0f;");
     each_group("key", s_.S, [&] {
-    read_rows("k", x_.k, "head_k", "key");
-    read_rows("v", x_.v, "head_k", "key");
-    source_.line("let seen = {};", seen_keys());
-    source_.line("let s = select(vec4<f32>(-3.0e38f), {} * {}, seen);", products("own", true, "k", quads(x_.q)), scale());
-    source_.line("let best = max(top, max(max(s.x, s.y), max(s.z, s.w)));");
-    source_.line("let factor = exp(top - best);");
-    source_.line("let w = select(vec4<f32>(), exp(s - vec4<f32>(best)), seen);");
-    source_.line("top = best;");
-    source_.line("total = total * factor + sum_of(w);");
-    for (std::int64_t i = 0; i < quads(x_.v); ++i) source_.line("sum{} *= factor;", i);
-    add_rows("sum", "w", "v", quads(x_.v));
+      read_rows("k", x_.k, "head_k", "key");
+      read_rows("v", x_.v, "head_k", "key");
+      source_.line("let seen = {};", seen_keys());
+      source_.line("let s = select(vec4<f32>(-3.0e38f), {} * {}, seen);",
+                   products("own", true, "k", quads(x_.q)), scale());
+      source_.line("let best = max(top, max(max(s.x, s.y), max(s.z, s.w)));");
+      source_.line("let factor = exp(top - best);");
+      source_.line("let w = select(vec4<f32>(), exp(s - vec4<f32>(best)), seen);");
+      source_.line("top = best;");
+      source_.line("total = total * factor + sum_of(w);");
+      for (std::int64_t i = 0; i < quads(x_.v); ++i) source_.line("sum{} *= factor;", i);
+      add_rows("sum", "w", "v", quads(x_.v));
     });
-    // A query before the first key sees nothing; where it sees keys and all weights are zero, the result is no number.
+    // A query before the first key sees nothing; where it sees keys and all weights are zero, the
+    // result is no number.
     source_.line("let none = start + i32(row) < {};", s_.cached ? "0" : "-2147483647");
     source_.line("let by = select(1.0f / total, 0.0f, none);");
     Operand rows = x_.q;
     rows.size = s_.V;
     store_row("sum", rows, s_.out(), s_.H, "by");
     const ir::Store& store = k_.stores[0];
-    source_.store_element(region(store.place.space), fmt::format("x + {}u", store.place.offset + s_.lse()), DType::f32,
+    source_.store_element(region(store.place.space),
+                          fmt::format("x + {}u", store.place.offset + s_.lse()), DType::f32,
                           "select(top + log(total), 0.0f, none)");
   }
 
@@ -180,16 +201,18 @@ class ShortAttention {
     read_row("o", x_.out, "head", "row");
     source_.line("let logs = {};", log_sum(source_, k_, "head", "row"));
     std::string mean;
-    for (std::int64_t i = 0; i < quads(x_.g); ++i) mean = i == 0 ? "g0 * o0" : fmt::format("fma(g{0}, o{0}, {1})", i, mean);
+    for (std::int64_t i = 0; i < quads(x_.g); ++i)
+      mean = i == 0 ? "g0 * o0" : fmt::format("fma(g{0}, o{0}, {1})", i, mean);
     source_.line("let mean = sum_of({});", mean);
     declare_sums("sum", quads(x_.q));
     each_group("key", s_.S, [&] {
-    read_rows("k", x_.k, "head_k", "key");
-    read_rows("v", x_.v, "head_k", "key");
-    source_.line("let s = {} * {};", products("own", true, "k", quads(x_.q)), scale());
-    source_.line("let w = select(vec4<f32>(), exp(s - vec4<f32>(logs)), {});", seen_keys());
-    source_.line("let ds = w * ({} - vec4<f32>(mean)) * {};", products("g", true, "v", quads(x_.v)), scale());
-    add_rows("sum", "ds", "k", quads(x_.k));
+      read_rows("k", x_.k, "head_k", "key");
+      read_rows("v", x_.v, "head_k", "key");
+      source_.line("let s = {} * {};", products("own", true, "k", quads(x_.q)), scale());
+      source_.line("let w = select(vec4<f32>(), exp(s - vec4<f32>(logs)), {});", seen_keys());
+      source_.line("let ds = w * ({} - vec4<f32>(mean)) * {};",
+                   products("g", true, "v", quads(x_.v)), scale());
+      add_rows("sum", "ds", "k", quads(x_.k));
     });
     store_row("sum", x_.q, s_.dq(), s_.H, "");
   }
@@ -206,23 +229,26 @@ class ShortAttention {
       source_.open(fmt::format("for (var j = 0u; j < {}u; j++) {{", shared));
       source_.line("let head_q = head * {}u + j;", shared);
       each_group("query", s_.T, [&] {
-      read_rows("q", x_.q, "head_q", "query");
-      read_rows("g", x_.g, "head_q", "query");
-      read_rows("o", x_.out, "head_q", "query");
-      std::string logs;
-      for (int j = 0; j < kTogether; ++j) {
-        const std::string t = source_.let(fmt::format("min(query + {}u, {}u)", j, s_.T - 1), "t");
-        logs += (j ? ", " : "") + source_.let(log_sum(source_, k_, "head_q", t), "log_sum");
-      }
-      const std::string queries = "(vec4<u32>(query) + vec4<u32>(0u, 1u, 2u, 3u))";
-      std::string seen = fmt::format("{} < vec4<u32>({}u)", queries, s_.T);
-      if (s_.causal) seen = fmt::format("({}) & (vec4<i32>(i32(row)) <= vec4<i32>(start) + vec4<i32>{})", seen, queries);
-      source_.line("let s = {} * {};", products("own", true, "q", quads(x_.q)), scale());
-      source_.line("let w = select(vec4<f32>(), exp(s - vec4<f32>({})), {});", logs, seen);
-      source_.line("let means = {};", products("g", false, "o", quads(x_.v)));
-      source_.line("let ds = w * ({} - means) * {};", products("v", true, "g", quads(x_.v)), scale());
-      add_rows("dv", "w", "g", quads(x_.v));
-      add_rows("dk", "ds", "q", quads(x_.k));
+        read_rows("q", x_.q, "head_q", "query");
+        read_rows("g", x_.g, "head_q", "query");
+        read_rows("o", x_.out, "head_q", "query");
+        std::string logs;
+        for (int j = 0; j < kTogether; ++j) {
+          const std::string t = source_.let(fmt::format("min(query + {}u, {}u)", j, s_.T - 1), "t");
+          logs += (j ? ", " : "") + source_.let(log_sum(source_, k_, "head_q", t), "log_sum");
+        }
+        const std::string queries = "(vec4<u32>(query) + vec4<u32>(0u, 1u, 2u, 3u))";
+        std::string seen = fmt::format("{} < vec4<u32>({}u)", queries, s_.T);
+        if (s_.causal)
+          seen = fmt::format("({}) & (vec4<i32>(i32(row)) <= vec4<i32>(start) + vec4<i32>{})", seen,
+                             queries);
+        source_.line("let s = {} * {};", products("own", true, "q", quads(x_.q)), scale());
+        source_.line("let w = select(vec4<f32>(), exp(s - vec4<f32>({})), {});", logs, seen);
+        source_.line("let means = {};", products("g", false, "o", quads(x_.v)));
+        source_.line("let ds = w * ({} - means) * {};", products("v", true, "g", quads(x_.v)),
+                     scale());
+        add_rows("dv", "w", "g", quads(x_.v));
+        add_rows("dk", "ds", "q", quads(x_.k));
       });
       source_.close();
     }
@@ -240,6 +266,8 @@ class ShortAttention {
 }  // namespace
 
 std::vector<Piece> emit_short_attention(const Emitting& in) { return ShortAttention(in).forward(); }
-std::vector<Piece> emit_short_attention_gradient(const Emitting& in) { return ShortAttention(in).gradient(); }
+std::vector<Piece> emit_short_attention_gradient(const Emitting& in) {
+  return ShortAttention(in).gradient();
+}
 
 }  // namespace tensorgrad::wgsl

@@ -8,9 +8,12 @@ namespace tensorgrad::wgsl {
 
 const char* name(Region region) {
   switch (region) {
-    case Region::scratch: return "scratch";
-    case Region::faults: return "faults";
-    default: return ir::name(static_cast<ir::Space>(region));
+    case Region::scratch:
+      return "scratch";
+    case Region::faults:
+      return "faults";
+    default:
+      return ir::name(static_cast<ir::Space>(region));
   }
 }
 
@@ -21,7 +24,9 @@ std::string type_name(DType dtype, int width) {
 
 std::string u32_text(std::int64_t value) { return fmt::format("{}u", value); }
 
-std::string moved(const std::string& at, std::int64_t offset) { return offset ? fmt::format("{} + {}u", at, offset) : at; }
+std::string moved(const std::string& at, std::int64_t offset) {
+  return offset ? fmt::format("{} + {}u", at, offset) : at;
+}
 
 std::string number(double value, DType dtype, int width) {
   std::string text;
@@ -65,7 +70,10 @@ namespace {
 
 // From memory to a value. Bools are 0 or 1 in memory.
 std::string decoded(const std::string& text, DType dtype, bool typed, int width) {
-  if (dtype == DType::boolean) return fmt::format("({} != {}({}))", text, width == 1 ? (typed ? "i32" : "u32") : (typed ? "vec4<i32>" : "vec4<u32>"), 0);
+  if (dtype == DType::boolean)
+    return fmt::format("({} != {}({}))", text,
+                       width == 1 ? (typed ? "i32" : "u32") : (typed ? "vec4<i32>" : "vec4<u32>"),
+                       0);
   return typed ? text : fmt::format("bitcast<{}>({})", type_name(dtype, width), text);
 }
 
@@ -87,17 +95,20 @@ std::string Source::placed(Region region, const std::string& address, int width)
 
 std::string Source::element(Region region, const std::string& address, DType dtype) const {
   const std::string at = placed(region, address, 1);
-  const std::string place = quads_ && region != Region::faults
-                                ? fmt::format("{0}[({1}) >> 2u][({1}) & 3u]", wgsl::name(region), at)
-                                : fmt::format("{}[{}]", wgsl::name(region), at);
+  const std::string place =
+      quads_ && region != Region::faults
+          ? fmt::format("{0}[({1}) >> 2u][({1}) & 3u]", wgsl::name(region), at)
+          : fmt::format("{}[{}]", wgsl::name(region), at);
   return decoded(place, dtype, typed(region), 1);
 }
 
 std::string Source::quad(Region region, const std::string& quad, DType dtype) const {
-  return decoded(fmt::format("{}[{}]", wgsl::name(region), placed(region, quad, 4)), dtype, typed(region), 4);
+  return decoded(fmt::format("{}[{}]", wgsl::name(region), placed(region, quad, 4)), dtype,
+                 typed(region), 4);
 }
 
-void Source::store_element(Region region, const std::string& address, DType dtype, const std::string& value) {
+void Source::store_element(Region region, const std::string& address, DType dtype,
+                           const std::string& value) {
   const std::string what = encoded(value, dtype, typed(region), 1), at = placed(region, address, 1);
   if (quads_ && region != Region::faults)
     line("{0}[({1}) >> 2u][({1}) & 3u] = {2};", wgsl::name(region), at, what);
@@ -105,8 +116,10 @@ void Source::store_element(Region region, const std::string& address, DType dtyp
     line("{}[{}] = {};", wgsl::name(region), at, what);
 }
 
-void Source::store_quad(Region region, const std::string& quad, DType dtype, const std::string& value) {
-  line("{}[{}] = {};", wgsl::name(region), placed(region, quad, 4), encoded(value, dtype, typed(region), 4));
+void Source::store_quad(Region region, const std::string& quad, DType dtype,
+                        const std::string& value) {
+  line("{}[{}] = {};", wgsl::name(region), placed(region, quad, 4),
+       encoded(value, dtype, typed(region), 4));
 }
 
 void Source::add_line(const std::string& text) {

@@ -1,5 +1,5 @@
-// Source: the text of one piece of a shader while it is written. It knows which memory is bound and as what, and
-// gives equal expressions one name.
+// Source: the text of one piece of a shader while it is written. It knows which memory is bound and
+// as what, and gives equal expressions one name.
 #pragma once
 
 #include <fmt/format.h>
@@ -46,19 +46,25 @@ struct Piece {
 struct Terms {
   Memories memory;
   bool quads = false;
-  std::int64_t scratch_at = 0;  // where its part of that region begins, in elements; a multiple of 4
+  std::int64_t scratch_at =
+      0;  // where its part of that region begins, in elements; a multiple of 4
 };
 
-// Memory in shaders is declared as vectors of four where `quads` is set; single elements are reached
-// through them all the same.
+// Memory in shaders is declared as vectors of four where `quads` is set; single elements are
+// reached through them all the same.
 class Source {
  public:
   Source(std::string name, const Target& target, const Terms& terms)
-      : name_(std::move(name)), target_(target), memory_(terms.memory), quads_(terms.quads), scratch_at_(terms.scratch_at) {}
+      : name_(std::move(name)),
+        target_(target),
+        memory_(terms.memory),
+        quads_(terms.quads),
+        scratch_at_(terms.scratch_at) {}
 
   const Target& target() const { return target_; }
 
-  // ---- memory. All places of a region that a shader touches must be noted before the first access.
+  // ---- memory. All places of a region that a shader touches must be noted before the first
+  // access.
   void note(Region region, DType dtype, bool writes);
   void use_quads() { quads_ = true; }
   bool quads() const { return quads_; }
@@ -67,14 +73,19 @@ class Source {
   std::string element(Region region, const std::string& address, DType dtype) const;
   // Elements 4 * `quad` .. + 3.
   std::string quad(Region region, const std::string& quad, DType dtype) const;
-  void store_element(Region region, const std::string& address, DType dtype, const std::string& value);
+  void store_element(Region region, const std::string& address, DType dtype,
+                     const std::string& value);
   void store_quad(Region region, const std::string& quad, DType dtype, const std::string& value);
 
   // ---- bad ids. Only the first is noted, by whoever comes first.
-  std::string no_fault() const { return memory_.at(Region::faults).writable ? "atomicLoad(&faults[0]) == 0" : "faults[0] == 0"; }
+  std::string no_fault() const {
+    return memory_.at(Region::faults).writable ? "atomicLoad(&faults[0]) == 0" : "faults[0] == 0";
+  }
   std::int32_t fault_code(ir::NodeId node) const { return (target_.tag << 24) + node + 1; }
   void declare_fault_note() {
-    declare("fn note_fault(node: i32, id: i32) {\n  if (atomicCompareExchangeWeak(&faults[0], 0, node).exchanged) { atomicStore(&faults[1], id); }\n}");
+    declare(
+        "fn note_fault(node: i32, id: i32) {\n  if (atomicCompareExchangeWeak(&faults[0], 0, "
+        "node).exchanged) { atomicStore(&faults[1], id); }\n}");
   }
 
   // ---- lines
@@ -84,7 +95,8 @@ class Source {
   }
   void open(const std::string& head);  // "if (x) {": what follows is inside
   void close(const std::string& tail = "");
-  // The name of a constant with this value, made at its first use in the current block or one around it.
+  // The name of a constant with this value, made at its first use in the current block or one
+  // around it.
   std::string let(const std::string& expression, const char* hint = "x");
   // A name that was not given before.
   std::string fresh(const char* hint) { return fmt::format("{}_{}", hint, names_++); }
@@ -92,7 +104,9 @@ class Source {
   // A function that means the same in all shaders; each text once.
   void declare(const std::string& text);
   // var<workgroup> name: array<type, count>
-  void workgroup(const std::string& name, const std::string& type, std::int64_t count) { workgroup_[name] = {type, count}; }
+  void workgroup(const std::string& name, const std::string& type, std::int64_t count) {
+    workgroup_[name] = {type, count};
+  }
   // Declares a function whose lines `write` writes: "fn name(a: u32)".
   template <class F>
   void function(const std::string& head, F write) {
@@ -118,7 +132,8 @@ class Source {
   bool quads_ = false;
   std::int64_t scratch_at_ = 0;
   std::string body_;
-  std::vector<std::map<std::string, std::string>> known_{{}};  // names by expression, per open block
+  std::vector<std::map<std::string, std::string>> known_{
+      {}};  // names by expression, per open block
   std::vector<std::string> common_, own_;
   std::map<std::string, WorkgroupArray> workgroup_;
   int names_ = 0;
@@ -133,6 +148,4 @@ std::string u32_text(std::int64_t value);
 std::string moved(const std::string& at, std::int64_t offset);
 
 inline Region region(ir::Space space) { return static_cast<Region>(space); }
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 }  // namespace tensorgrad::wgsl

@@ -1,6 +1,7 @@
 // Kernels that walk along rows: arg_reduce, scan.
 #include "codegen/wgsl/emitters.h"
 #include "codegen/wgsl/functions.h"
+#include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
@@ -28,7 +29,10 @@ std::vector<Piece> emit_arg_reduce(const Emitting& in) {
   const bool real = dtype == DType::f32;
   const std::string type = dtype == DType::boolean ? "i32" : type_name(dtype, 1);
   const char* const than = k.combine == ir::Combine::max ? ">" : "<";
-  std::string better = fmt::format("fn better(a: {0}, i: i32, b: {0}, j: i32) -> bool {{\n  if (i < 0) {{ return false; }}\n  if (j < 0) {{ return true; }}\n", type);
+  std::string better = fmt::format(
+      "fn better(a: {0}, i: i32, b: {0}, j: i32) -> bool {{\n  if (i < 0) {{ return false; }}\n  "
+      "if (j < 0) {{ return true; }}\n",
+      type);
   if (real) {
     use_function(source, "is_nan", 1);
     better += "  if (is_nan(a) || is_nan(b)) { return is_nan(a) && (!is_nan(b) || i < j); }\n";
@@ -42,8 +46,9 @@ std::vector<Piece> emit_arg_reduce(const Emitting& in) {
   source.line("let x = group * {}u + c;", k.length);
   ProgramWriter program(source, k.loads, k.program);
   program.write(point("x"));
-  const std::string value = dtype == DType::boolean ? fmt::format("select(0, 1, {})", program.value(last(k.program)))
-                                                    : program.value(last(k.program));
+  const std::string value = dtype == DType::boolean
+                                ? fmt::format("select(0, 1, {})", program.value(last(k.program)))
+                                : program.value(last(k.program));
   source.line("let v = {};", value);
   source.line("if (better(v, i32(c), best, place)) {{ best = v; place = i32(c); }}");
   source.close();
@@ -52,14 +57,17 @@ std::vector<Piece> emit_arg_reduce(const Emitting& in) {
   source.line("workgroupBarrier();");
   source.open("if (thread == 0u) {");
   source.open(fmt::format("for (var t = 1u; t < {}u; t++) {{", kThreads));
-  source.line("if (better(values[t], places[t], best, place)) {{ best = values[t]; place = places[t]; }}");
+  source.line(
+      "if (better(values[t], places[t], best, place)) {{ best = values[t]; place = places[t]; }}");
   source.close();
-  for (const ir::Store& s : k.stores) store_guarded(source, s, in.guarded, moved("group", s.place.offset), "place");
+  for (const ir::Store& s : k.stores)
+    store_guarded(source, s, in.guarded, moved("group", s.place.offset), "place");
   source.close();
   return {source.finish(kThreads, k.lines)};
 }
 
-// Running sums. Each thread adds up its stretch of the row, then starts from what those before it have.
+// Running sums. Each thread adds up its stretch of the row, then starts from what those before it
+// have.
 std::vector<Piece> emit_scan(const Emitting& in) {
   const Kernel& k = in.kernel;
   if (k.lines == 0 || k.length == 0) return {};
@@ -87,7 +95,9 @@ std::vector<Piece> emit_scan(const Emitting& in) {
     ProgramWriter program(source, k.loads, k.program);
     program.write(point("x"));
     source.line("sum += {};", program.value(s.value));
-    if (stores) store_guarded(source, s, in.guarded, address(source, k.store_map, "x", s.place.offset).text, "sum");
+    if (stores)
+      store_guarded(source, s, in.guarded, address(source, k.store_map, "x", s.place.offset).text,
+                    "sum");
     source.close();
   };
   source.line("var sum = {}(0);", type);

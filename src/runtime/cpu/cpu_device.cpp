@@ -12,6 +12,7 @@
 #include "runtime/cpu/pool.h"
 #include "runtime/cpu/subnormals.h"
 #include "support/fail.h"
+#include "support/integers.h"
 #include "support/text.h"
 
 namespace tensorgrad::runtime {
@@ -23,10 +24,12 @@ class CpuBuffer : public Buffer {
  public:
   CpuBuffer(std::int64_t elements, std::string_view what) {
     constexpr std::size_t kAlign = 256;
-    const auto bytes = static_cast<std::size_t>(std::max<std::int64_t>(elements, 1)) * sizeof(float);
+    const auto bytes = usize(std::max<std::int64_t>(elements, 1)) * sizeof(float);
     bytes_ = bytes;
     memory_.reset(std::calloc(bytes + kAlign, 1));
-    if (!memory_) throw OutOfMemoryError(fmt::format("cpu: out of memory: {} for {}", in_mib(static_cast<std::int64_t>(bytes)), what));
+    if (!memory_)
+      throw OutOfMemoryError(fmt::format("cpu: out of memory: {} for {}",
+                                         in_mib(static_cast<std::int64_t>(bytes)), what));
     void* start = memory_.get();
     std::size_t space = bytes + kAlign;
     floats_ = static_cast<float*>(std::align(kAlign, bytes, start, space));
@@ -45,10 +48,18 @@ class CpuBuffer : public Buffer {
 
 class CpuLoaded : public Loaded {
  public:
-  CpuLoaded(const std::vector<ir::Kernel>& kernels, int own_tag) : tag(own_tag) {
+  CpuLoaded(const std::vector<ir::Kernel>& kernels, int own_tag, const CompileCallback& progress)
+      : tag(own_tag) {
+    const auto report = [&] {
+      if (progress)
+        progress({static_cast<std::int64_t>(compiled.size()),
+                  static_cast<std::int64_t>(kernels.size()), CompileWork::kernels});
+    };
+    report();
     for (const ir::Kernel& kernel : kernels) {
       compiled.push_back(cpu::compile(kernel));
       names.push_back(fmt::format("{}: {}", ir::name(kernel.kind), kernel.name));
+      report();
     }
   }
   std::int64_t dispatches() const override { return static_cast<std::int64_t>(compiled.size()); }
@@ -77,27 +88,40 @@ class CpuDevice : public Device {
   int threads() const override { return pool_.threads(); }
 
   void clear(Buffer& buffer) override { static_cast<CpuBuffer&>(buffer).clear(); }
-  std::int64_t largest_buffer() const override { return std::numeric_limits<std::int64_t>::max() / 4; }
+  std::int64_t largest_buffer() const override {
+    return std::numeric_limits<std::int64_t>::max() / 4;
+  }
   std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
     return std::make_unique<CpuBuffer>(elements, what);
   }
 
   void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
-    if (!bytes.empty()) std::memcpy(static_cast<CpuBuffer&>(buffer).data() + offset, bytes.data(), bytes.size());
+    if (!bytes.empty())
+      std::memcpy(static_cast<CpuBuffer&>(buffer).data() + offset, bytes.data(), bytes.size());
   }
 
   void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) override {
-    if (!bytes.empty()) std::memcpy(bytes.data(), static_cast<const CpuBuffer&>(buffer).data() + offset, bytes.size());
+    if (!bytes.empty())
+      std::memcpy(bytes.data(), static_cast<const CpuBuffer&>(buffer).data() + offset,
+                  bytes.size());
   }
 
-  std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) override {
-    std::vector<std::byte> out(static_cast<std::size_t>(bytes));
+  std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset,
+                                      std::int64_t bytes) override {
+    std::vector<std::byte> out;
+    try {
+      out.resize(usize(bytes));
+    } catch (const std::bad_alloc&) {
+      throw OutOfMemoryError(
+          fmt::format("cpu: out of memory: {} for the results of an earlier run", in_mib(bytes)));
+    }
     read(buffer, offset, out);
     return std::make_unique<CpuPending>(std::move(out));
   }
 
-  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag) override {
-    return std::make_unique<CpuLoaded>(kernels, tag);
+  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag,
+                               const CompileCallback& progress) override {
+    return std::make_unique<CpuLoaded>(kernels, tag, progress);
   }
 
   bool immediate() const override { return true; }
@@ -115,7 +139,8 @@ class CpuDevice : public Device {
     for (std::size_t i = 0; i < own.compiled.size(); ++i) {
       try {
         if (profiling)
-          own.times.push_back({static_cast<std::int64_t>(i), own.names[i], time_of(*own.compiled[i], memory)});
+          own.times.push_back(
+              {static_cast<std::int64_t>(i), own.names[i], time_of(*own.compiled[i], memory)});
         else
           own.compiled[i]->run(memory, pool_);
       } catch (const cpu::IndexError& e) {
@@ -127,13 +152,16 @@ class CpuDevice : public Device {
   }
 
   void profile(bool on) override { profiling_ = on; }
-  std::vector<Time> take_times(Loaded& loaded) override { return static_cast<CpuLoaded&>(loaded).times; }
+  std::vector<Time> take_times(Loaded& loaded) override {
+    return static_cast<CpuLoaded&>(loaded).times;
+  }
 
  private:
   double time_of(const cpu::Compiled& kernel, const cpu::Memory& memory) {  // in microseconds
     const auto start = std::chrono::steady_clock::now();
     kernel.run(memory, pool_);
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+        .count();
   }
 
   std::atomic<bool> profiling_ = false;  // by any of the programs that share the device
@@ -142,6 +170,8 @@ class CpuDevice : public Device {
 
 }  // namespace
 
-std::shared_ptr<Device> make_cpu_device(int threads) { return std::make_shared<CpuDevice>(threads); }
+std::shared_ptr<Device> make_cpu_device(int threads) {
+  return std::make_shared<CpuDevice>(threads);
+}
 
 }  // namespace tensorgrad::runtime

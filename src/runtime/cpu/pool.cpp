@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/cpu/subnormals.h"
+#include "support/integers.h"
 
 namespace tensorgrad::cpu {
 
@@ -48,8 +49,8 @@ bool spin(Condition condition, Limit limit) {
   }
 }
 
-// Tasks that nobody has taken, in one word: the number of the first in its lower half, that behind the last
-// in its upper half. `first` may grow beyond `end`.
+// Tasks that nobody has taken, in one word: the number of the first in its lower half, that behind
+// the last in its upper half. `first` may grow beyond `end`.
 struct Range {
   static constexpr std::int64_t kMost = std::int64_t{1} << 31;
 
@@ -65,7 +66,7 @@ struct Range {
 
 }  // namespace
 
-Pool::Pool(int threads) : shares_(static_cast<std::size_t>(std::max(threads, 1))) {
+Pool::Pool(int threads) : shares_(usize(std::max(threads, 1))) {
   for (std::size_t i = 1; i < shares_.size(); ++i) workers_.emplace_back([this, i] { work(i); });
 }
 
@@ -80,7 +81,8 @@ Pool::~Pool() {
 
 void Pool::run(std::int64_t tasks, TaskRef task) {
   const FlushSubnormals flush;  // as the workers do
-  if (tasks <= 1 || tasks > Range::kMost || workers_.empty() || taken_.exchange(true, std::memory_order_acquire)) {
+  if (tasks <= 1 || tasks > Range::kMost || workers_.empty() ||
+      taken_.exchange(true, std::memory_order_acquire)) {
     for (std::int64_t i = 0; i < tasks; ++i) task(i);
     return;
   }
@@ -88,7 +90,7 @@ void Pool::run(std::int64_t tasks, TaskRef task) {
   round_.finished.store(0, std::memory_order_relaxed);
   const std::int64_t shares = std::min<std::int64_t>(tasks, threads());
   for (std::int64_t i = 0; i < shares; ++i)  // the first task is the caller's from the start
-    shares_[static_cast<std::size_t>(i)].tasks.store(
+    shares_[usize(i)].tasks.store(
         Range::pack(std::max<std::int64_t>(1, i * tasks / shares), (i + 1) * tasks / shares),
         std::memory_order_release);
   ++round_.number;  // in one order with `asleep`: a worker sees this, or is seen asleep
@@ -110,11 +112,12 @@ void Pool::do_task(std::int64_t i) {
   }
 }
 
-// Takes tasks until there are none, and returns how many it took: the thread's own in order, then those of
-// others, the last ones first, which they would come to last.
+// Takes tasks until there are none, and returns how many it took: the thread's own in order, then
+// those of others, the last ones first, which they would come to last.
 std::int64_t Pool::take_tasks(std::size_t thread) {
   std::int64_t taken = 0;
-  for (auto& own = shares_[thread].tasks; !Range(own.load(std::memory_order_relaxed)).empty(); ++taken) {
+  for (auto& own = shares_[thread].tasks; !Range(own.load(std::memory_order_relaxed)).empty();
+       ++taken) {
     const Range range(own.fetch_add(1, std::memory_order_acquire));
     if (range.empty()) break;
     do_task(range.first);
@@ -123,7 +126,8 @@ std::int64_t Pool::take_tasks(std::size_t thread) {
     auto& other = shares_[(thread + i) % shares_.size()].tasks;
     std::uint64_t word = other.load(std::memory_order_relaxed);
     for (Range range(word); !range.empty(); range = Range(word))
-      if (other.compare_exchange_weak(word, Range::pack(range.first, range.end - 1), std::memory_order_acquire)) {
+      if (other.compare_exchange_weak(word, Range::pack(range.first, range.end - 1),
+                                      std::memory_order_acquire)) {
         do_task(range.end - 1);
         ++taken;
         word = other.load(std::memory_order_relaxed);
@@ -168,7 +172,9 @@ void Pool::sleep_until_work(std::uint64_t seen) {
 void Pool::work(std::size_t thread) {
   const FlushSubnormals flush;
   std::uint64_t seen = 0;
-  const auto called = [&] { return round_.number.load(std::memory_order_relaxed) != seen || round_.stop; };
+  const auto called = [&] {
+    return round_.number.load(std::memory_order_relaxed) != seen || round_.stop;
+  };
   const auto limit = [&] {
     return round_.steps.load(std::memory_order_relaxed) > 0 ? kWithinStep : kAfterRound;
   };

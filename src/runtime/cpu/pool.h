@@ -1,8 +1,8 @@
 // Pool: persistent threads that share out numbered tasks.
 //
-// Each thread begins with a share of its own: tasks that follow each other, the same ones for every round of as
-// many tasks. What it wrote in one kernel is then in its cache for the next, whose tasks are cut alike. Who is
-// through with its share helps the others.
+// Each thread begins with a share of its own: tasks that follow each other, the same ones for every
+// round of as many tasks. What it wrote in one kernel is then in its cache for the next, whose
+// tasks are cut alike. Who is through with its share helps the others.
 //
 // Workers look for the next round for a while before they sleep, because the kernels of a step
 // follow each other within microseconds and waking a thread takes longer than many of them. Nothing
@@ -52,8 +52,8 @@ class Pool : public Executor {
   };
 
  private:
-  // What changes from round to round, in one cache line. `task` may be read by whoever has taken a task,
-  // because the round does not end before that task is counted as finished.
+  // What changes from round to round, in one cache line. `task` may be read by whoever has taken a
+  // task, because the round does not end before that task is counted as finished.
   struct alignas(64) Round {
     std::atomic<std::uint64_t> number{0};
     std::atomic<std::int64_t> finished{0};  // tasks, by workers

@@ -5,11 +5,11 @@
 
 namespace tensorgrad::cpu {
 
-// While one lives, what the calling thread's arithmetic gives is zero where it would be smaller than the smallest
-// normal number, about 1e-38; zero is as good in training. A processor takes some hundred times as long for such
-// a number, and moments of parameters without a gradient fade into them and stay there.
-// Operands count as they are, whatever mode the thread was in; only Arm's processors take them for zero too. Where
-// the mode can not be set, nothing changes.
+// While one lives, what the calling thread's arithmetic gives is zero where it would be smaller
+// than the smallest normal number, about 1e-38; zero is as good in training. A processor takes some
+// hundred times as long for such a number, and moments of parameters without a gradient fade into
+// them and stay there. Operands count as they are, whatever mode the thread was in; only Arm's
+// processors take them for zero too. Where the mode can not be set, nothing changes.
 class FlushSubnormals {
  public:
   FlushSubnormals();

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "support/cache_folder.h"
+#include "support/file.h"
 
 namespace tensorgrad::webgpu {
 
@@ -17,21 +19,12 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFormat = "tensorgrad choices";
 constexpr int kVersion = 1;
 
-std::string from_environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
-
 }  // namespace
 
 Choices::Choices(std::filesystem::path file) : file_(std::move(file)), known_(read(file_)) {}
 
 std::filesystem::path Choices::default_file() {
-  std::filesystem::path folder = from_environment("TENSORGRAD_CACHE");
-  if (folder.empty())
-    if (const std::string cache = from_environment("XDG_CACHE_HOME"); !cache.empty()) folder = std::filesystem::path(cache) / "tensorgrad";
-  if (folder.empty())
-    if (const std::string home = from_environment("HOME"); !home.empty()) folder = std::filesystem::path(home) / ".cache" / "tensorgrad";
+  const std::filesystem::path folder = cache_folder();
   return folder.empty() ? folder : folder / "choices.json";
 }
 
@@ -43,7 +36,8 @@ std::optional<std::string> Choices::find(const std::string& adapter, const std::
   return found->second.value;
 }
 
-void Choices::add(const std::string& adapter, const std::string& key, const std::string& choice, const std::string& about) {
+void Choices::add(const std::string& adapter, const std::string& key, const std::string& choice,
+                  const std::string& about) {
   known_[adapter][key] = added_[adapter][key] = {choice, about};
 }
 
@@ -58,29 +52,34 @@ void Choices::save() {
 
 Choices::Table Choices::read(const std::filesystem::path& file) {
   Table out;
-  std::ifstream in(file, std::ios::binary);
-  const Json root = in ? Json::parse(in, nullptr, /*allow_exceptions=*/false) : Json();
   try {
+    const Json root = Json::parse(read_file(file));
     if (root.at("format") != kFormat || root.at("version") != kVersion) return {};
     for (const auto& [adapter, table] : root.at("adapters").items())
-      for (const auto& [key, choice] : table.items()) out[adapter][key] = {choice.at("tiles"), choice.at("kernel")};
-  } catch (const Json::exception&) {  // no file, or none of ours
+      for (const auto& [key, choice] : table.items())
+        out[adapter][key] = {choice.at("tiles"), choice.at("kernel")};
+  } catch (const UserError&) {  // no file that can be read
+    return {};
+  } catch (const Json::exception&) {  // none of ours
     return {};
   }
   return out;
 }
 
-// Under another name first: a reader sees the old file or the new one. What cannot be written is measured again.
+// Under another name first: a reader sees the old file or the new one. What cannot be written is
+// measured again.
 void Choices::write(const std::filesystem::path& file, const Table& table) {
   Json adapters = Json::object();
   for (const auto& [adapter, choices] : table)
-    for (const auto& [key, choice] : choices) adapters[adapter][key] = {{"tiles", choice.value}, {"kernel", choice.about}};
+    for (const auto& [key, choice] : choices)
+      adapters[adapter][key] = {{"tiles", choice.value}, {"kernel", choice.about}};
   const Json root = {{"format", kFormat}, {"version", kVersion}, {"adapters", adapters}};
   std::error_code failed;
   std::filesystem::create_directories(file.parent_path(), failed);
   std::filesystem::path half = file;
   static std::atomic<int> next{0};  // for devices of one process; others are told apart by the time
-  half += fmt::format(".{}-{}", std::chrono::steady_clock::now().time_since_epoch().count(), next++);
+  half +=
+      fmt::format(".{}-{}", std::chrono::steady_clock::now().time_since_epoch().count(), next++);
   {
     std::ofstream out(half, std::ios::binary);
     out << root.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';

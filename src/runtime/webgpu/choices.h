@@ -1,5 +1,5 @@
-// What was found to be fastest on this machine's adapters, kept in a file between programs. A file that is missing,
-// torn, of another version or not writable costs nothing but measuring again.
+// What was found to be fastest on this machine's adapters, kept in a file between programs. A file
+// that is missing, torn, of another version or not writable costs nothing but measuring again.
 #pragma once
 
 #include <filesystem>
@@ -17,11 +17,12 @@ class Choices {
   // `adapter` names a driver and its version, too; `key` names the exact shader.
   std::optional<std::string> find(const std::string& adapter, const std::string& key) const;
   // `about` is for people who open the file.
-  void add(const std::string& adapter, const std::string& key, const std::string& choice, const std::string& about);
+  void add(const std::string& adapter, const std::string& key, const std::string& choice,
+           const std::string& about);
   // Writes what was added since, together with what others have written meanwhile.
   void save();
 
-  // $TENSORGRAD_CACHE, or the user's folder for such files; empty where there is none.
+  // In cache_folder(); empty where there is none.
   static std::filesystem::path default_file();
 
  private:

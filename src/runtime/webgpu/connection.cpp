@@ -87,7 +87,7 @@ Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
   limits.next = nullptr;
 
   std::vector<std::string> disable = options.disable;
-  disable.push_back("timestamp_quantization");  // to 0.1 ms, as a browser needs it
+  disable.emplace_back("timestamp_quantization");  // to 0.1 ms, as a browser needs it
   const auto enabled = c_strings(options.enable), disabled = c_strings(disable);
   api::DawnToggles toggles;
   toggles.enabled_count = enabled.size();
@@ -178,9 +178,10 @@ void Connection::wait(api::Future future, const char* what) {
   // A slice is how late the loss of the device may be noticed.
   const std::chrono::nanoseconds patience = options.patience,
                                  slice = std::chrono::milliseconds(200);
-  // The maker of an adopted device need not have asked for waits with a time limit, and an instance that has none
-  // writes a line to stderr when it is asked for one.
-  const auto slice_ns = adopted_ ? 0 : static_cast<std::uint64_t>(std::min(patience, slice).count());
+  // The maker of an adopted device need not have asked for waits with a time limit, and an instance
+  // that has none writes a line to stderr when it is asked for one.
+  const auto slice_ns =
+      adopted_ ? 0 : static_cast<std::uint64_t>(std::min(patience, slice).count());
   const auto end = Clock::now() + patience;
   for (;;) {
     api::FutureWaitInfo info_of{future};
@@ -201,7 +202,8 @@ void Connection::begin_scope(api::ErrorFilter filter) {
 std::string Connection::end_scope() {
   const auto message = std::make_shared<std::string>();
   api::CallbackInfo<api::PopErrorScopeCallback> popped;
-  popped.callback = [](api::Status status, api::ErrorType type, api::StringView text, void* lent_message, void*) {
+  popped.callback = [](api::Status status, api::ErrorType type, api::StringView text,
+                       void* lent_message, void*) {
     const auto result = taken_back<std::string>(lent_message);
     if (status == api::Status::success && type != api::ErrorType::none) *result = tidy(text.view());
   };
@@ -224,7 +226,8 @@ Handle<api::BufferImpl> Connection::make_buffer(std::uint64_t bytes, std::uint64
                                  call.BufferRelease);
   if (const std::string message = end_scope(); !message.empty()) {
     throw OutOfMemoryError(fmt::format("webgpu: out of memory: {} for {} on {}\n  the driver: {}",
-                                       in_mib(static_cast<std::int64_t>(bytes)), what, info.name, message));
+                                       in_mib(static_cast<std::int64_t>(bytes)), what, info.name,
+                                       message));
   }
   check();
   return buffer;

@@ -27,8 +27,8 @@ class Reports {
   std::string error_, lost_;
 };
 
-// What a callback is given to write to. It may be called after its caller gave up waiting, at the end
-// of the instance at the latest, so it holds a share until then.
+// What a callback is given to write to. It may be called after its caller gave up waiting, at the
+// end of the instance at the latest, so it holds a share until then.
 template <class T>
 void* lent(const std::shared_ptr<T>& target) {
   return new std::shared_ptr<T>(target);

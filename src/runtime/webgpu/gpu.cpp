@@ -16,8 +16,8 @@ namespace {
 // Larger transfers are cut, so that the memory they pass through stays small.
 constexpr std::uint64_t kPiece = 16u << 20;
 
-[[noreturn]] void too_large(std::uint64_t bytes, std::string_view what, const char* where, std::uint64_t limit,
-                            std::string_view adapter) {
+[[noreturn]] void too_large(std::uint64_t bytes, std::string_view what, const char* where,
+                            std::uint64_t limit, std::string_view adapter) {
   throw OutOfMemoryError(fmt::format("webgpu: too large: {} for {} in one {}, and {} allows {}",
                                      in_mib(static_cast<std::int64_t>(bytes)), what, where, adapter,
                                      in_mib(static_cast<std::int64_t>(limit))));
@@ -143,9 +143,10 @@ void Gpu::read(const Buffer& from, std::uint64_t offset, std::span<std::byte> by
 
 // --- kernels ------------------------------------------------------------------------------------
 
-std::vector<std::shared_ptr<const Pipeline>> Gpu::pipelines(std::span<const PipelineSpec> specs) {
+std::vector<std::shared_ptr<const Pipeline>> Gpu::pipelines(std::span<const PipelineSpec> specs,
+                                                            const CompileCallback& progress) {
   check();
-  return parts_->pipelines.get(specs);
+  return parts_->pipelines.get(specs, progress);
 }
 
 std::shared_ptr<const Pipeline> Gpu::pipeline(const PipelineSpec& spec) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "runtime/webgpu/adapters.h"
+#include "tensorgrad/progress.h"
 
 namespace tensorgrad::webgpu {
 
@@ -97,8 +98,9 @@ class Gpu {
                                           std::uint64_t bytes);
 
   // Equal specs get the same pipeline while somebody holds it. Those of one call are compiled side
-  // by side where the driver can.
-  std::vector<std::shared_ptr<const Pipeline>> pipelines(std::span<const PipelineSpec> specs);
+  // by side where the driver can. `progress` is told how many of those to compile are done.
+  std::vector<std::shared_ptr<const Pipeline>> pipelines(std::span<const PipelineSpec> specs,
+                                                         const CompileCallback& progress = {});
   std::shared_ptr<const Pipeline> pipeline(const PipelineSpec& spec);
   // Keeps the buffers alive.
   std::shared_ptr<const BindGroup> bind(const Pipeline& pipeline,
@@ -157,7 +159,8 @@ class PendingRead {
   std::uint64_t capacity_ = 0, size_ = 0;
   api::Future mapped_;
   bool submitted_ = false;
-  std::shared_ptr<std::string> problem_ = std::make_shared<std::string>();  // empty when there is none
+  std::shared_ptr<std::string> problem_ =
+      std::make_shared<std::string>();  // empty when there is none
   std::vector<std::byte> bytes_;
   std::byte* target_ = nullptr;  // where the bytes go instead of bytes_
 };

@@ -14,8 +14,8 @@ struct Library {
   api::Functions call;
 };
 
-// The library of this process: the one that TG_WEBGPU_LIBRARY names, or else the first that is
-// there of those that library_places() lists. Loaded once and never unloaded. A DeviceError says
+// The library of this process: the one that TENSORGRAD_WEBGPU_LIBRARY names, or else the first that
+// is there of those that library_places() lists. Loaded once and never unloaded. A DeviceError says
 // what is missing and how to get it; the next call tries again.
 const Library& library();
 

@@ -49,8 +49,8 @@ Library with_functions(const std::string& path, Find find) {
   Library library;
   library.path = path;
   const char* missing = nullptr;
-#define TENSORGRAD_WEBGPU_FIND(name, result, arguments)                            \
-  library.call.name = reinterpret_cast<result(*) arguments>(find("wgpu" #name));   \
+#define TENSORGRAD_WEBGPU_FIND(name, result, arguments)                          \
+  library.call.name = reinterpret_cast<result(*) arguments>(find("wgpu" #name)); \
   if (!library.call.name && !missing) missing = "wgpu" #name;
   {
     using namespace api;
@@ -83,17 +83,19 @@ std::string first_of(const std::vector<std::string>& places) {
     std::error_code error;
     if (fs::exists(place, error)) return place;
   }
-  throw DeviceError(fmt::format(
-      "webgpu: the library {} was not found\n"
-      "  hint: run ./tg webgpu in tensorgrad's source tree, or name it in TG_WEBGPU_LIBRARY",
-      kFile));
+  throw DeviceError(
+      fmt::format("webgpu: the library {} was not found\n"
+                  "  hint: run ./tg webgpu in tensorgrad's source tree, or name it in "
+                  "TENSORGRAD_WEBGPU_LIBRARY",
+                  kFile));
 }
 
 Library load_library(const std::string& path) {
   // Never closed: it has threads of its own. Local: it brings along the symbols of its own parts.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
-    throw DeviceError(fmt::format("webgpu: cannot load the library: {}\n  hint: ./tg webgpu gets it", dlerror()));
+    throw DeviceError(
+        fmt::format("webgpu: cannot load the library: {}\n  hint: ./tg webgpu gets it", dlerror()));
   try {
     return with_functions(path, [&](const char* name) { return dlsym(handle, name); });
   } catch (const DeviceError&) {
@@ -107,7 +109,7 @@ const Library& library() {
   static std::optional<Library> loaded;
   std::lock_guard lock(mutex);
   if (!loaded) {
-    const char* named = std::getenv("TG_WEBGPU_LIBRARY");
+    const char* named = std::getenv("TENSORGRAD_WEBGPU_LIBRARY");
     loaded = load_library(named && *named ? named : first_of(library_places()));
   }
   return *loaded;
@@ -118,17 +120,20 @@ const Library& library_of_program(const std::string& path, void* get_proc_addres
   static std::map<std::string, Library> known;
   void* const linked = dlsym(RTLD_DEFAULT, "wgpuCreateInstance");
   if (path.empty() && !get_proc_address && !linked) return library();
-  const std::string key = get_proc_address ? fmt::format("wgpuGetProcAddress at {}", get_proc_address)
-                          : path.empty()   ? file_of(linked)
-                                           : path;
+  const std::string key = get_proc_address
+                              ? fmt::format("wgpuGetProcAddress at {}", get_proc_address)
+                          : path.empty() ? file_of(linked)
+                                         : path;
   std::lock_guard lock(mutex);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   if (get_proc_address) {
     const auto find = reinterpret_cast<void* (*)(api::StringView)>(get_proc_address);
-    return known[key] = with_functions(key, [&](const char* name) { return find(std::string_view(name)); });
+    return known[key] =
+               with_functions(key, [&](const char* name) { return find(std::string_view(name)); });
   }
   if (!path.empty()) return known[key] = load_library(path);
-  return known[key] = with_functions(key, [&](const char* name) { return dlsym(RTLD_DEFAULT, name); });
+  return known[key] =
+             with_functions(key, [&](const char* name) { return dlsym(RTLD_DEFAULT, name); });
 }
 
 std::string file_of(const Library& library) {
@@ -136,6 +141,8 @@ std::string file_of(const Library& library) {
 }
 
 // Dawn's handles point at objects that start with the address of their class's table of functions.
-std::string maker_of(const void* handle) { return file_of(*static_cast<const void* const*>(handle)); }
+std::string maker_of(const void* handle) {
+  return file_of(*static_cast<const void* const*>(handle));
+}
 
 }  // namespace tensorgrad::webgpu

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::webgpu {
 
@@ -26,9 +27,9 @@ std::string excerpt(const std::string& wgsl, std::uint64_t line, std::uint64_t a
   return out;
 }
 
-// What the driver said of a pipeline that it was to make.
+// What the driver said of a pipeline that it was to make. It may come after the wait was given up.
 struct Answer {
-  api::ComputePipeline pipeline = nullptr;
+  Handle<api::ComputePipelineImpl> pipeline;
   std::string message;
 };
 
@@ -101,13 +102,14 @@ Handle<api::ShaderModuleImpl> Pipelines::module(const PipelineSpec& spec) {
   return module;
 }
 
-std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const PipelineSpec> specs) {
+std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const PipelineSpec> specs,
+                                                            const CompileCallback& progress) {
   const api::Functions& call = connection_.call;
   struct Job {
     const PipelineSpec* spec;
     Handle<api::ShaderModuleImpl> module;
     std::shared_ptr<const Layout> layout;
-    std::shared_ptr<Answer> answer = std::make_shared<Answer>();
+    std::shared_ptr<Answer> answer;
     api::Future future = {};
   };
   std::vector<Job> jobs;
@@ -118,7 +120,17 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
     keys.push_back(key_of(spec));
     result.push_back(made_[keys.back()].lock());
     if (result.back() || !job_of.emplace(keys.back(), jobs.size()).second) continue;
-    jobs.push_back({&spec, module(spec), layout(spec.accesses)});
+    jobs.push_back({&spec, {nullptr, nullptr}, nullptr, nullptr});
+  }
+  const auto total = static_cast<std::int64_t>(jobs.size());
+  const auto report = [&](std::int64_t done) {
+    if (progress) progress({done, total, CompileWork::shaders});
+  };
+  report(0);
+  for (Job& job : jobs) {  // all that are refused, before any is compiled
+    job.module = module(*job.spec);
+    job.layout = layout(job.spec->accesses);
+    job.answer = std::make_shared<Answer>(Answer{{nullptr, call.ComputePipelineRelease}, {}});
   }
   for (Job& job : jobs) {
     std::vector<api::ConstantEntry> constants;
@@ -134,23 +146,24 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
     api::CallbackInfo<api::CreatePipelineCallback> done;
     done.callback = [](api::Status, api::ComputePipeline pipeline, api::StringView message,
                        void* answer, void*) {
-      *taken_back<Answer>(answer) = {pipeline, std::string(message.view())};
+      const auto own = taken_back<Answer>(answer);
+      own->pipeline.reset(pipeline);
+      own->message = message.view();
     };
     done.userdata1 = lent(job.answer);
     job.future = call.DeviceCreateComputePipelineAsync(connection_.device(), &descriptor, done);
   }
-  std::vector<std::shared_ptr<const Pipeline>> made;
-  for (Job& job : jobs) {
-    connection_.wait(job.future, "compiling a kernel");
-    made.push_back(std::make_shared<const Pipeline>(
-        Handle<api::ComputePipelineImpl>(job.answer->pipeline, call.ComputePipelineRelease),
-        job.layout));
+  for (std::int64_t i = 0; i < total; ++i) {
+    connection_.wait(jobs[usize(i)].future, "compiling a kernel");
+    report(i + 1);
   }
   connection_.check();
+  std::vector<std::shared_ptr<const Pipeline>> made;
   for (const Job& job : jobs) {
-    if (job.answer->pipeline) continue;
-    throw DeviceError(fmt::format("webgpu: kernel '{}' was refused: {}{}", job.spec->name,
-                                  job.answer->message, excerpt(job.spec->wgsl, 0, 12)));
+    if (!job.answer->pipeline)
+      throw DeviceError(fmt::format("webgpu: kernel '{}' was refused: {}{}", job.spec->name,
+                                    job.answer->message, excerpt(job.spec->wgsl, 0, 12)));
+    made.push_back(std::make_shared<const Pipeline>(std::move(job.answer->pipeline), job.layout));
   }
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (result[i]) continue;

@@ -42,7 +42,8 @@ class Pipelines {
  public:
   explicit Pipelines(Connection& connection) : connection_(connection) {}
 
-  std::vector<std::shared_ptr<const Pipeline>> get(std::span<const PipelineSpec> specs);
+  std::vector<std::shared_ptr<const Pipeline>> get(std::span<const PipelineSpec> specs,
+                                                   const CompileCallback& progress);
   std::shared_ptr<const BindGroup> bind(const Pipeline& pipeline,
                                         std::span<const Binding> bindings);
 

@@ -7,8 +7,10 @@
 namespace tensorgrad::webgpu {
 
 inline PipelineSpec spec_of(const wgsl::Shader& shader) {
-  PipelineSpec out{.name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
-  for (const wgsl::Binding& b : shader.bindings) out.accesses.push_back(b.writable ? Access::write : Access::read);
+  PipelineSpec out{
+      .name = shader.name, .wgsl = shader.wgsl, .accesses = {}, .entry = "main", .overrides = {}};
+  for (const wgsl::Binding& b : shader.bindings)
+    out.accesses.push_back(b.writable ? Access::write : Access::read);
   return out;
 }
 

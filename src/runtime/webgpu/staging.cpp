@@ -69,7 +69,8 @@ void Staging::after_submit() {
     api::CallbackInfo<api::BufferMapCallback> done;
     done.callback = [](api::Status status, api::StringView message, void* problem, void*) {
       const auto told = taken_back<std::string>(problem);
-      if (status != api::Status::success) *told = fmt::format("webgpu: reading failed: {}", message.view());
+      if (status != api::Status::success)
+        *told = fmt::format("webgpu: reading failed: {}", message.view());
     };
     done.userdata1 = lent(read.problem_);
     read.submitted_ = true;

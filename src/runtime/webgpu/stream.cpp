@@ -1,6 +1,7 @@
 #include "runtime/webgpu/stream.h"
 
 #include "runtime/webgpu/pipelines.h"
+#include "support/integers.h"
 
 namespace tensorgrad::webgpu {
 
@@ -101,7 +102,7 @@ void Stream::track() {
   api::CallbackInfo<api::QueueWorkDoneCallback> done;
   done.callback = [](api::Status) {};
   in_flight_.push_back(connection_.call.QueueOnSubmittedWorkDone(connection_.queue(), done));
-  while (in_flight_.size() > static_cast<std::size_t>(connection_.options.max_in_flight)) {
+  while (in_flight_.size() > usize(connection_.options.max_in_flight)) {
     connection_.wait(in_flight_.front(), "a step");
     in_flight_.pop_front();
   }

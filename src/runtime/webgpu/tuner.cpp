@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 
 #include "kernels/tiles.h"
 #include "runtime/webgpu/shader_spec.h"
 #include "support/fail.h"
+#include "support/integers.h"
 #include "support/sha256.h"
 
 namespace tensorgrad::webgpu {
@@ -15,18 +17,21 @@ namespace {
 
 using ir::Kernel;
 
-constexpr std::int64_t kWorthwhile = std::int64_t{1} << 30;  // operations: smaller ones share the device with others
-constexpr double kClearly = 0.97;     // of the time of the choice by shape; less is noise
-constexpr double kTrial = 1000;       // microseconds that a trial should last
+constexpr std::int64_t kWorthwhile =
+    std::int64_t{1} << 30;         // operations: smaller ones share the device with others
+constexpr double kClearly = 0.97;  // of the time of the choice by shape; less is noise
+constexpr double kTrial = 1000;    // microseconds that a trial should last
 constexpr int kTrials = 3;
 
 std::int64_t operations(const Kernel& kernel) {
   std::int64_t out = 0;
-  for (const ir::MatmulPart& part : kernel.parts) out += 2 * kernel.batches * kernel.M * kernel.K * part.N;
+  for (const ir::MatmulPart& part : kernel.parts)
+    out += 2 * kernel.batches * kernel.M * kernel.K * part.N;
   return out;
 }
 
-// A view may start anywhere in its tensor: what counts is where the first element that it reads lies.
+// A view may start anywhere in its tensor: what counts is where the first element that it reads
+// lies.
 std::int64_t start(const ir::IndexMap& map) { return map.layers()[0].address.offset; }
 
 bool runs_backwards(const ir::IndexMap& map) {
@@ -51,12 +56,17 @@ std::string digest(const std::vector<wgsl::Shader>& shaders) {
 
 }  // namespace
 
-Tuning tuning_for(const AdapterInfo& adapter) {
+std::optional<bool> asked_to_tune() {
   const char* named = std::getenv("TENSORGRAD_TUNE");
   const std::string text = named ? named : "";
-  if (!text.empty() && text != "on" && text != "off") user_error("TENSORGRAD_TUNE: '{}' is neither 'on' nor 'off'", text);
-  if (text == "off") return Tuning::off;
-  return text == "on" || !adapter.software ? Tuning::measure : Tuning::off;
+  if (text.empty()) return {};
+  if (text != "on" && text != "off")
+    user_error("TENSORGRAD_TUNE: '{}' is neither 'on' nor 'off'", text);
+  return text == "on";
+}
+
+Tuning tuning_for(const AdapterInfo& adapter) {
+  return asked_to_tune().value_or(!adapter.software) ? Tuning::measure : Tuning::off;
 }
 
 bool compact(Kernel& kernel, Elements& elements) {
@@ -67,11 +77,14 @@ bool compact(Kernel& kernel, Elements& elements) {
   };
   std::vector<Tensor> tensors;
   const auto find = [&](const ir::Place& place) {
-    return std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& t) { return t.place == place; });
+    return std::find_if(tensors.begin(), tensors.end(),
+                        [&](const Tensor& t) { return t.place == place; });
   };
   const auto note = [&](const ir::Place& place, std::int64_t count) {
-    if (const auto known = find(place); known != tensors.end()) known->count = std::max(known->count, count);
-    else tensors.push_back({place, count});
+    if (const auto known = find(place); known != tensors.end())
+      known->count = std::max(known->count, count);
+    else
+      tensors.push_back({place, count});
   };
   for (const ir::Load& load : kernel.loads) {
     if (load.source != ir::Load::Source::memory) continue;
@@ -79,14 +92,15 @@ bool compact(Kernel& kernel, Elements& elements) {
     note({load.place.space, load.place.offset + start(load.map)}, extent(load.map));
   }
   for (const ir::MatmulPart& part : kernel.parts) {
-    for (const ir::Store& store : part.stores) note(store.place, kernel.batches * kernel.M * part.N);
+    for (const ir::Store& store : part.stores)
+      note(store.place, kernel.batches * kernel.M * part.N);
     if (part.sums_columns) note(part.column_sums.place, kernel.batches * part.N);
   }
   elements.fill(0);
   for (Tensor& tensor : tensors) {
-    std::int64_t& end = elements[static_cast<std::size_t>(tensor.place.space)];
+    std::int64_t& end = elements[usize(tensor.place.space)];
     tensor.offset = end + tensor.place.offset % 4;  // whether quads can be read stays as it is
-    end += (tensor.place.offset % 4 + tensor.count + 63) / 64 * 64;
+    end += round_up(tensor.place.offset % 4 + tensor.count, 64);
   }
   const auto move = [&](ir::Place& place, std::int64_t first = 0) {
     place.offset = find({place.space, place.offset + first})->offset - first;
@@ -101,33 +115,60 @@ bool compact(Kernel& kernel, Elements& elements) {
 }
 
 Tuner::Tuner(Gpu& gpu, Tuning tuning, Choices choices)
-    : gpu_(gpu), tuning_(tuning), adapter_(gpu.info().name + " / " + gpu.info().driver), choices_(std::move(choices)) {}
+    : gpu_(gpu),
+      tuning_(tuning),
+      adapter_(gpu.info().name + " / " + gpu.info().driver),
+      choices_(std::move(choices)) {}
 
-void Tuner::choose(std::vector<Kernel>& kernels, const wgsl::Target& target) {
+void Tuner::choose(std::vector<Kernel>& kernels, const wgsl::Target& target,
+                   const CompileCallback& progress) {
   if (tuning_ == Tuning::off) return;
+  std::vector<Product> products;
   for (Kernel& kernel : kernels) {
-    if (kernel.kind != Kernel::Kind::matmul || operations(kernel) < kWorthwhile || kernels::alternatives(kernel).size() < 2) continue;
-    Kernel alone = kernel;
-    Elements elements{};
-    if (!compact(alone, elements)) continue;
-    const std::vector<wgsl::Shader> by_shape = wgsl::emit({&alone, 1}, target, wgsl::checks_ids(alone));
-    const std::string key = digest(by_shape);
-    auto choice = choices_.find(adapter_, key);
-    if (!choice && tuning_ == Tuning::measure) {
-      try {
-        choice = fastest(alone, elements, target);
-      } catch (const DeviceError&) {  // no room for trials, or a driver that does not like one of them
-        if (gpu_.lost()) throw;
-        continue;
-      }
-      choices_.add(adapter_, key, *choice, by_shape[0].name);
-    }
-    kernel.tiles = choice.value_or("");
+    if (kernel.kind != Kernel::Kind::matmul || operations(kernel) < kWorthwhile ||
+        kernels::alternatives(kernel).size() < 2)
+      continue;
+    Product product{.kernel = &kernel, .alone = kernel};
+    if (!compact(product.alone, product.elements)) continue;
+    const std::vector<wgsl::Shader> by_shape =
+        wgsl::emit({&product.alone, 1}, target, wgsl::checks_ids(product.alone));
+    product.key = digest(by_shape);
+    product.name = by_shape[0].name;
+    products.push_back(std::move(product));
   }
+  if (tuning_ == Tuning::measure) measure(products, target, progress);
+  for (const Product& product : products)
+    product.kernel->tiles = choices_.find(adapter_, product.key).value_or("");
   choices_.save();
 }
 
-std::string Tuner::fastest(const Kernel& kernel, const Elements& elements, const wgsl::Target& target) {
+// Those that nobody has measured yet, equal ones once.
+void Tuner::measure(const std::vector<Product>& products, const wgsl::Target& target,
+                    const CompileCallback& progress) {
+  std::map<std::string, const Product*> unknown;
+  for (const Product& product : products)
+    if (!choices_.find(adapter_, product.key)) unknown.emplace(product.key, &product);
+  if (unknown.empty()) return;
+  std::int64_t done = 0;
+  const auto report = [&] {
+    if (progress) progress({done, static_cast<std::int64_t>(unknown.size()), CompileWork::tuning});
+  };
+  report();
+  for (const auto& [key, product] : unknown) {
+    try {
+      choices_.add(adapter_, key, fastest(product->alone, product->elements, target),
+                   product->name);
+    } catch (
+        const DeviceError&) {  // no room for trials, or a driver that does not like one of them
+      if (gpu_.lost()) throw;
+    }
+    ++done;
+    report();
+  }
+}
+
+std::string Tuner::fastest(const Kernel& kernel, const Elements& elements,
+                           const wgsl::Target& target) {
   ++measured_;
   std::string best;
   double shortest = 0;
@@ -151,7 +192,8 @@ std::vector<Tuner::Trial> Tuner::trials(const Kernel& kernel, const wgsl::Target
   const auto pipelines = gpu_.pipelines(specs);
   std::size_t next = 0;
   for (Trial& trial : out)
-    for (std::size_t i = 0; i < trial.shaders.size(); ++i) trial.pipelines.push_back(pipelines[next++]);
+    for (std::size_t i = 0; i < trial.shaders.size(); ++i)
+      trial.pipelines.push_back(pipelines[next++]);
   return out;
 }
 
@@ -162,7 +204,7 @@ double Tuner::microseconds(const Trial& trial, const Elements& elements) {
     const wgsl::Shader& shader = trial.shaders[i];
     std::vector<Binding> bindings;
     for (const wgsl::Binding& b : shader.bindings) {
-      const auto region = static_cast<std::size_t>(b.region);
+      const auto region = usize(b.region);
       const std::int64_t count = b.region == wgsl::Region::scratch  ? shader.scratch_elements
                                  : b.region == wgsl::Region::faults ? 4
                                                                     : elements[region];
@@ -183,7 +225,9 @@ double Tuner::microseconds(const Trial& trial, const Elements& elements) {
       }
     gpu_.submit();
     gpu_.wait();
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / repeats;
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+               .count() /
+           repeats;
   };
   time(1);  // clocks rise, caches fill
   const int repeats = static_cast<int>(std::clamp(kTrial / time(1), 1.0, 50.0));

@@ -1,9 +1,11 @@
-// Which of the tiles that give a product the same bits is fastest on this adapter: measured once, remembered in a file.
+// Which of the tiles that give a product the same bits is fastest on this adapter: measured once,
+// remembered in a file.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +22,10 @@ enum class Tuning {
   measure,
 };
 
-// TENSORGRAD_TUNE says "on" or "off"; without it, hardware is measured and software is not worth it.
+// What TENSORGRAD_TUNE says, if it is set: "on" or "off". Another word is a user's error.
+std::optional<bool> asked_to_tune();
+
+// As TENSORGRAD_TUNE says; without it, hardware is measured and software is not worth it.
 Tuning tuning_for(const AdapterInfo& adapter);
 
 using Elements = std::array<std::int64_t, ir::kSpaces>;  // of each space
@@ -29,13 +34,25 @@ class Tuner {
  public:
   Tuner(Gpu& gpu, Tuning tuning, Choices choices = Choices(Choices::default_file()));
 
-  // Sets Kernel::tiles of the products that have a choice.
-  void choose(std::vector<ir::Kernel>& kernels, const wgsl::Target& target);
+  // Sets Kernel::tiles of the products that have a choice. `progress` is told how many of those to
+  // measure are done; nothing where there are none.
+  void choose(std::vector<ir::Kernel>& kernels, const wgsl::Target& target,
+              const CompileCallback& progress = {});
 
   std::int64_t measured() const { return measured_; }  // products so far
 
  private:
-  std::string fastest(const ir::Kernel& kernel, const Elements& elements, const wgsl::Target& target);
+  // A kernel that has a choice.
+  struct Product {
+    ir::Kernel* kernel;
+    ir::Kernel alone;  // compact
+    Elements elements{};
+    std::string key, name;  // of the shader that its shape would choose
+  };
+  void measure(const std::vector<Product>& products, const wgsl::Target& target,
+               const CompileCallback& progress);
+  std::string fastest(const ir::Kernel& kernel, const Elements& elements,
+                      const wgsl::Target& target);
   struct Trial {
     std::string tiles;
     std::vector<wgsl::Shader> shaders;
@@ -51,8 +68,9 @@ class Tuner {
   std::int64_t measured_ = 0;
 };
 
-// The kernel with its tensors side by side from the start of each space, and how many elements of each it needs then:
-// the same product of another model or another layer is the same text. False when a tensor's extent is not plain to see.
+// The kernel with its tensors side by side from the start of each space, and how many elements of
+// each it needs then: the same product of another model or another layer is the same text. False
+// when a tensor's extent is not plain to see.
 bool compact(ir::Kernel& kernel, Elements& elements);
 
 }  // namespace tensorgrad::webgpu

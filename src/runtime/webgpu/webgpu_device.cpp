@@ -4,12 +4,14 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "codegen/wgsl/shader.h"
 #include "runtime/webgpu/gpu.h"
 #include "runtime/webgpu/shader_spec.h"
 #include "runtime/webgpu/tuner.h"
 #include "support/fail.h"
+#include "support/integers.h"
 
 namespace tensorgrad::runtime {
 
@@ -17,15 +19,18 @@ namespace {
 
 using wgsl::Region;
 
-// Runs are handed over together while the device has work: a submit costs as much as twenty dispatches.
+// Runs are handed over together while the device has work: a submit costs as much as twenty
+// dispatches.
 constexpr std::int64_t kDispatchesTogether = 256;
-// Elements behind those that were asked for, to the next quad and one more: shaders may see memory as quads, the place of an
-// empty tensor may be the end, and where nothing may be read, its first element is.
+// Elements behind those that were asked for, to the next quad and one more: shaders may see memory
+// as quads, the place of an empty tensor may be the end, and where nothing may be read, its first
+// element is.
 constexpr std::int64_t kBehind = 4;
 
 class GpuBuffer : public Buffer {
  public:
-  GpuBuffer(std::shared_ptr<webgpu::Buffer> buffer, std::uint64_t serial) : buffer_(std::move(buffer)), serial_(serial) {}
+  GpuBuffer(std::shared_ptr<webgpu::Buffer> buffer, std::uint64_t serial)
+      : buffer_(std::move(buffer)), serial_(serial) {}
   const webgpu::Buffer& get() const { return *buffer_; }
   std::uint64_t serial() const { return serial_; }  // never given twice, as addresses are
 
@@ -46,20 +51,27 @@ struct Dispatches {
   std::vector<Dispatch> list;
   std::shared_ptr<webgpu::Buffer> scratch;
   bool is_bound = false;
-  std::array<std::uint64_t, ir::kSpaces + 1> bound{};  // serials of the buffers that the bind groups were made for
+  bool has_run = false;
+  std::array<std::uint64_t, ir::kSpaces + 1>
+      bound{};  // serials of the buffers that the bind groups were made for
 };
 
 class GpuLoaded : public Loaded {
  public:
-  GpuLoaded(std::vector<ir::Kernel> kernels_, int tag_) : kernels(std::move(kernels_)), tag(tag_) {}
-  std::int64_t dispatches() const override { return static_cast<std::int64_t>(together.list.size()); }
+  GpuLoaded(std::vector<ir::Kernel> kernels_, int tag_, CompileCallback progress_)
+      : kernels(std::move(kernels_)), tag(tag_), progress(std::move(progress_)) {}
+  std::int64_t dispatches() const override {
+    return static_cast<std::int64_t>(together.list.size());
+  }
   std::int64_t passes() const override { return together.list.empty() ? 0 : 1; }
   std::int64_t submits() const override { return together.list.empty() ? 0 : 1; }
 
   const std::vector<ir::Kernel> kernels;
   const int tag;
+  const CompileCallback progress;
   Dispatches together;
-  std::optional<Dispatches> apart;  // one kernel a dispatch, so that its time can be told; made when it is asked for
+  std::optional<Dispatches>
+      apart;  // one kernel a dispatch, so that its time can be told; made when it is asked for
 };
 
 class GpuPending : public Pending {
@@ -96,14 +108,16 @@ class WebGpuDevice : public Device {
 
   std::int64_t largest_buffer() const override {
     const webgpu::Limits& limits = gpu_->limits();
-    return static_cast<std::int64_t>(std::min(limits.buffer_bytes, limits.binding_bytes) / 4) - kBehind;
+    return static_cast<std::int64_t>(std::min(limits.buffer_bytes, limits.binding_bytes) / 4) -
+           kBehind;
   }
 
   std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
     std::lock_guard lock(*mutex_);
-    const std::int64_t rounded = (elements + 3) / 4 * 4 + kBehind;
+    const std::int64_t rounded = round_up(elements, 4) + kBehind;
     gpu_->check_binding(4 * static_cast<std::uint64_t>(rounded), what);
-    return std::make_unique<GpuBuffer>(gpu_->buffer(4 * static_cast<std::uint64_t>(rounded), what), ++buffers_);
+    return std::make_unique<GpuBuffer>(gpu_->buffer(4 * static_cast<std::uint64_t>(rounded), what),
+                                       ++buffers_);
   }
 
   void clear(Buffer& buffer) override {
@@ -121,21 +135,25 @@ class WebGpuDevice : public Device {
     if (!bytes.empty()) gpu_->read(get(buffer), 4 * static_cast<std::uint64_t>(offset), bytes);
   }
 
-  std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset, std::int64_t bytes) override {
+  std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset,
+                                      std::int64_t bytes) override {
     std::lock_guard lock(*mutex_);
     return std::make_unique<GpuPending>(
-        gpu_->read_later(get(buffer), 4 * static_cast<std::uint64_t>(offset), static_cast<std::uint64_t>(bytes)), mutex_);
+        gpu_->read_later(get(buffer), 4 * static_cast<std::uint64_t>(offset),
+                         static_cast<std::uint64_t>(bytes)),
+        mutex_);
   }
 
-  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag) override {
+  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag,
+                               const CompileCallback& progress) override {
     std::lock_guard lock(*mutex_);
     std::vector<ir::Kernel> tuned = kernels;
-    tuner_.choose(tuned, target(0));
-    auto out = std::make_unique<GpuLoaded>(std::move(tuned), tag);
+    tuner_.choose(tuned, target(0), progress);
+    auto out = std::make_unique<GpuLoaded>(std::move(tuned), tag, progress);
     std::vector<Dispatch> list;
     for (wgsl::Shader& shader : wgsl::emit(out->kernels, target(tag), checks_ids(*out)))
       list.push_back({.shader = std::move(shader), .pipeline = nullptr, .buffers = nullptr});
-    out->together = ready(std::move(list));
+    out->together = ready(std::move(list), progress);
     return out;
   }
 
@@ -145,8 +163,9 @@ class WebGpuDevice : public Device {
     if (profiling_ && !own.apart) own.apart = apart(own);
     Dispatches& run = profiling_ ? *own.apart : own.together;
     if (serials(spaces) != run.bound || !run.is_bound) bind(run, spaces);
-    for (const Dispatch& d : run.list)
-      gpu_->dispatch(*d.pipeline, *d.buffers, d.shader.workgroups[0], d.shader.workgroups[1], d.shader.workgroups[2]);
+    const bool compiles = !std::exchange(run.has_run, true) && gpu_->info().software;
+    if (compiles && own.progress) return run_first(run, own.progress);
+    for (const Dispatch& d : run.list) record(d);
     recorded_ += static_cast<std::int64_t>(run.list.size());
     if (recorded_ >= kDispatchesTogether || gpu_->idle()) {
       gpu_->submit();
@@ -156,13 +175,13 @@ class WebGpuDevice : public Device {
 
   void wait() override {
     std::lock_guard lock(*mutex_);
-    gpu_->wait();
-    recorded_ = 0;
+    drain();
   }
 
   void profile(bool on) override {
     std::lock_guard lock(*mutex_);
-    if (on && !gpu_->info().timestamps) throw DeviceError(fmt::format("profile: {} cannot time its kernels", gpu_->info().name));
+    if (on && !gpu_->info().timestamps)
+      throw DeviceError(fmt::format("profile: {} cannot time its kernels", gpu_->info().name));
     gpu_->profile(on);
     profiling_ = on;
   }
@@ -182,7 +201,37 @@ class WebGpuDevice : public Device {
   }
 
  private:
-  static const webgpu::Buffer& get(const Buffer& buffer) { return static_cast<const GpuBuffer&>(buffer).get(); }
+  void record(const Dispatch& d) {
+    gpu_->dispatch(*d.pipeline, *d.buffers, d.shader.workgroups[0], d.shader.workgroups[1],
+                   d.shader.workgroups[2]);
+  }
+  void drain() {
+    gpu_->wait();
+    recorded_ = 0;
+  }
+
+  // One dispatch at a time: a software driver compiles a shader when it first runs.
+  void run_first(const Dispatches& run, const CompileCallback& progress) {
+    const auto total = static_cast<std::int64_t>(run.list.size());
+    bool listens = true;
+    const auto report = [&](std::int64_t done) {
+      try {
+        if (listens) progress({done, total, CompileWork::first_run});
+      } catch (...) {  // the run goes on: half a step must not stay on the device
+        listens = false;
+      }
+    };
+    report(0);
+    for (std::int64_t i = 0; i < total; ++i) {
+      record(run.list[usize(i)]);
+      drain();
+      report(i + 1);
+    }
+  }
+
+  static const webgpu::Buffer& get(const Buffer& buffer) {
+    return static_cast<const GpuBuffer&>(buffer).get();
+  }
 
   wgsl::Target target(int tag) const {
     const webgpu::Limits& limits = gpu_->limits();
@@ -200,23 +249,27 @@ class WebGpuDevice : public Device {
   Dispatches apart(const GpuLoaded& own) {
     std::vector<Dispatch> list;
     for (std::size_t k = 0; k < own.kernels.size(); ++k)
-      for (wgsl::Shader& shader : wgsl::emit({&own.kernels[k], 1}, target(own.tag), checks_ids(own)))
-        list.push_back({.kernel = static_cast<std::int64_t>(k), .shader = std::move(shader), .pipeline = nullptr, .buffers = nullptr});
-    return ready(std::move(list));
+      for (wgsl::Shader& shader :
+           wgsl::emit({&own.kernels[k], 1}, target(own.tag), checks_ids(own)))
+        list.push_back({.kernel = static_cast<std::int64_t>(k),
+                        .shader = std::move(shader),
+                        .pipeline = nullptr,
+                        .buffers = nullptr});
+    return ready(std::move(list), own.progress);
   }
 
   // With pipelines, and memory for partial results.
-  Dispatches ready(std::vector<Dispatch> list) {
+  Dispatches ready(std::vector<Dispatch> list, const CompileCallback& progress) {
     std::int64_t scratch = 0;
     std::vector<webgpu::PipelineSpec> specs;
     for (const Dispatch& d : list) {
       specs.push_back(webgpu::spec_of(d.shader));
       scratch = std::max(scratch, d.shader.scratch_elements);
     }
-    const auto pipelines = gpu_->pipelines(specs);
+    const auto pipelines = gpu_->pipelines(specs, progress);
     for (std::size_t i = 0; i < list.size(); ++i) list[i].pipeline = pipelines[i];
     Dispatches out{.list = std::move(list), .scratch = nullptr};
-    const std::uint64_t bytes = 4 * static_cast<std::uint64_t>((scratch + 3) / 4 * 4);
+    const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(round_up(scratch, 4));
     gpu_->check_binding(bytes, "partial results");
     if (bytes) out.scratch = gpu_->buffer(bytes, "partial results");
     return out;
@@ -227,14 +280,19 @@ class WebGpuDevice : public Device {
       std::vector<webgpu::Binding> bindings;
       for (const wgsl::Binding& b : d.shader.bindings) {
         switch (b.region) {
-          case Region::scratch: bindings.push_back({own.scratch.get()}); break;
+          case Region::scratch:
+            bindings.push_back({own.scratch.get()});
+            break;
           case Region::faults:
-            if (!spaces.faults) internal_error("{} checks ids and has no place to note bad ones", d.shader.name);
+            if (!spaces.faults)
+              internal_error("{} checks ids and has no place to note bad ones", d.shader.name);
             bindings.push_back({&get(*spaces.faults)});
             break;
           default: {
-            const Buffer* buffer = spaces[static_cast<std::size_t>(b.region)];
-            if (!buffer) internal_error("{} binds {}, which has no memory", d.shader.name, wgsl::name(b.region));
+            const Buffer* buffer = spaces[usize(b.region)];
+            if (!buffer)
+              internal_error("{} binds {}, which has no memory", d.shader.name,
+                             wgsl::name(b.region));
             bindings.push_back({&get(*buffer)});
           }
         }
@@ -246,7 +304,9 @@ class WebGpuDevice : public Device {
   }
 
   static std::array<std::uint64_t, ir::kSpaces + 1> serials(const Spaces& spaces) {
-    const auto serial = [](const Buffer* buffer) { return buffer ? static_cast<const GpuBuffer*>(buffer)->serial() : 0; };
+    const auto serial = [](const Buffer* buffer) {
+      return buffer ? static_cast<const GpuBuffer*>(buffer)->serial() : 0;
+    };
     std::array<std::uint64_t, ir::kSpaces + 1> out{};
     for (std::size_t i = 0; i < spaces.space.size(); ++i) out[i] = serial(spaces[i]);
     out.back() = serial(spaces.faults);
@@ -268,7 +328,8 @@ bool is_lost(Device& device) { return static_cast<WebGpuDevice&>(device).lost();
 webgpu::Gpu& gpu_under(Device& device) { return static_cast<WebGpuDevice&>(device).gpu(); }
 
 std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name) {
-  // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a matrix product.
+  // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a matrix
+  // product.
   webgpu::GpuOptions options;
   options.enable = {"disable_robustness"};
   std::unique_ptr<webgpu::Gpu> gpu = webgpu::Gpu::open(adapter, options);
@@ -279,7 +340,8 @@ std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name
 std::shared_ptr<Device> make_webgpu_device(std::unique_ptr<webgpu::Gpu> gpu, std::string name) {
   // Its owner may be waiting for it: nothing is measured.
   const bool off = webgpu::tuning_for(gpu->info()) == webgpu::Tuning::off;
-  return std::make_shared<WebGpuDevice>(std::move(gpu), std::move(name), off ? webgpu::Tuning::off : webgpu::Tuning::remember);
+  return std::make_shared<WebGpuDevice>(std::move(gpu), std::move(name),
+                                        off ? webgpu::Tuning::off : webgpu::Tuning::remember);
 }
 
 }  // namespace tensorgrad::runtime

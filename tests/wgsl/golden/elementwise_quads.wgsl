@@ -4,22 +4,22 @@
 @group(0) @binding(1) var<storage, read_write> outputs: array<vec4<f32>>;
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
-fn error_function(x: f32) -> f32 {
+fn normal_cdf(x: f32) -> f32 {
   if (is_nan(x)) { return x; }
-  let size = abs(x);
-  if (size <= 1.0f) {
-    let z = x * x;
-    return x * (1.12837917f + z * (-0.376126267f + z * (0.112835947f + z * (-0.026854212f + z * (0.00518908742f +
-           z * (-0.000801686428f + z * 0.0000787587505f))))));
-  }
-  let t = 1.0f / (1.0f + 0.5f * min(size, 5.0f));
-  let q = -0.00015676374f + t * (0.284954021f + t * (0.259408957f + t * (0.348818722f + t * (-0.105786556f +
-          t * (0.566008221f + t * (-0.473083067f + t * 0.119894504f))))));
-  let r = select(1.0f - exp(-size * size) * q, 1.0f, size > 4.2f);
-  return select(r, -r, x < 0.0f);
+  let size = min(abs(x), 15.0f);
+  let u = 1.0f / (1.0f + 0.295f * size);
+  let q = 1.81113173e-05f + u * (0.117268912f + u * (0.121857829f + u * (0.0840709656f + u * (0.168008953f +
+          u * (-0.119773746f + u * (0.273574769f + u * (-0.184742779f + u * 0.0397169851f)))))));
+  let head = bitcast<f32>(bitcast<u32>(size) & 0xfffff000u);
+  let high = -0.5f * head * head;
+  let low = -0.5f * (size - head) * (size + head);
+  let n = max(round((high + low) * 1.44269504f), -127.0f);
+  let r = ((high - n * 0.693145752f) - n * 0.00000142860677f) + low;
+  let tail = q * exp(r) * bitcast<f32>(u32(i32(n) + 127) << 23u);
+  return select(tail, 1.0f - tail, x > 0.0f);
 }
-fn error_function_4(a0: vec4<f32>) -> vec4<f32> {
-  return vec4<f32>(error_function(a0.x), error_function(a0.y), error_function(a0.z), error_function(a0.w));
+fn normal_cdf_4(a0: vec4<f32>) -> vec4<f32> {
+  return vec4<f32>(normal_cdf(a0.x), normal_cdf(a0.y), normal_cdf(a0.z), normal_cdf(a0.w));
 }
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
@@ -31,11 +31,8 @@ fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_in
   let i_2 = p_1 + 32u;
   let v_3 = inputs[i_2];
   let v_4 = v_0 + v_3;
-  let v_5 = v_4 * vec4<f32>(0.707106769f);
-  let v_6 = error_function_4(v_5);
-  let v_7 = v_6 + vec4<f32>(1.0f);
-  let v_8 = v_7 * vec4<f32>(0.5f);
-  let v_9 = v_4 * v_8;
-  outputs[x] = v_9;
+  let v_5 = normal_cdf_4(v_4);
+  let v_6 = v_4 * v_5;
+  outputs[x] = v_6;
 }
 

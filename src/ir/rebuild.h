@@ -1,0 +1,38 @@
+// rebuild: the one loop that copies a graph. Every pass is a rule over it.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "support/integers.h"
+
+namespace tensorgrad::ir {
+
+// What a rule may answer instead of the number of a node.
+inline constexpr NodeId kKeep = -1;  // the node is copied as it is
+inline constexpr NodeId kDrop = -2;  // nothing that is kept reads the node
+
+// Copies `from` into `to`, which is empty. Nodes come in order. `rule(id, node)` sees each node
+// with its operands already renamed, and answers with the number of an equal node of `to` (one that
+// it appended, or an earlier one), kKeep or kDrop. Returns the new number of each node.
+template <class Rule>
+std::vector<NodeId> rebuild(const Graph& from, Graph& to, Rule rule) {
+  to.sites = from.sites;
+  std::vector<NodeId> renamed(usize(from.size()), -1);
+  for (NodeId id = 0; id < from.size(); ++id) {
+    Node node = from[id];
+    for (NodeId& input : node.inputs) input = renamed[usize(input)];
+    NodeId made = rule(id, std::as_const(node));
+    if (made == kKeep) {
+      made = to.size();
+      to.nodes.push_back(std::move(node));
+    }
+    renamed[usize(id)] = made;
+  }
+  to.results = from.results;
+  for (Result& result : to.results) result.node = renamed[usize(result.node)];
+  return renamed;
+}
+
+}  // namespace tensorgrad::ir
