@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "checks/planned.h"
 #include "ir/primitive.h"
 #include "kernels/lower.h"
 #include "passes/pipeline.h"
@@ -40,7 +41,7 @@ constexpr std::int64_t kGap = schedule::kAlignment;
 // again.
 struct Open {
   std::shared_ptr<runtime::Device> device;
-  std::deque<std::unique_ptr<runtime::Loaded>> loaded;
+  std::deque<std::shared_ptr<runtime::Loaded>> loaded;
 };
 constexpr std::size_t kLoaded = 3;
 
@@ -120,19 +121,20 @@ class Spreader {
   std::map<Key, Tensor> tensors_;
 };
 
-schedule::Plan make_plan(const ir::Graph& graph, const EvalOptions& options) {
+schedule::Plan make_plan(const ir::Graph& graph, const ir::DeviceModel& model,
+                         const EvalOptions& options) {
   schedule::Layout parameters, state, inputs;
   if (options.parameters) parameters = *options.parameters;
   for (const ir::Node& node : graph.nodes)
-    if (node.op->core == ir::Core::parameter && node.as<ir::LeafAttrs>().name != ir::kFlat)
+    if (node.op->core == ir::Core::parameter)
       parameters.place(node.as<ir::LeafAttrs>().name, node.type);
   for (const ir::Result& result : graph.results)  // also of a parameter that nothing reads
-    if (result.kind == ir::Result::Kind::gradient && result.name != ir::kFlat)
+    if (result.kind == ir::Result::Kind::gradient)
       parameters.place(result.name, graph[result.node].type);
   std::vector<std::string> without = options.without;
   if (options.guards) without.push_back("reuse");
-  schedule::Plan plan = schedule::plan(options.simplify ? passes::simplify(graph, without) : graph,
-                                       {parameters, state, inputs}, without, options.piece);
+  schedule::Plan plan = planned(options.simplify ? passes::simplify(graph, model, without) : graph,
+                                {parameters, state, inputs}, without, options.piece, model);
   if (options.guards) Spreader(plan).run();
   return plan;
 }
@@ -187,9 +189,9 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
 }  // namespace
 
 // `loaded` is the caller's, who may keep it.
-static Evaluated run(runtime::Device& device, std::unique_ptr<runtime::Loaded>& loaded,
+static Evaluated run(runtime::Device& device, std::shared_ptr<runtime::Loaded>& loaded,
                      const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
-  const schedule::Plan plan = make_plan(graph, options);
+  const schedule::Plan plan = make_plan(graph, device.model(), options);
   std::vector<Kernel> kernels = kernels::lower(plan);
   for (auto first = kernels.begin(); options.backwards && first != kernels.end();) {
     const auto last = std::find_if(first, kernels.end(),
@@ -197,7 +199,7 @@ static Evaluated run(runtime::Device& device, std::unique_ptr<runtime::Loaded>& 
     std::reverse(first, last);
     first = last;
   }
-  loaded = device.load(kernels, 0, options.progress);
+  loaded = device.load(device.emit(kernels, 0, options.progress), options.progress);
 
   const Image before = initial_memory(plan, leaves, options);
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
@@ -238,7 +240,7 @@ Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptio
 
 Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph, const Leaves& leaves,
                       const EvalOptions& options) {
-  std::unique_ptr<runtime::Loaded> loaded;
+  std::shared_ptr<runtime::Loaded> loaded;
   return run(device, loaded, graph, leaves, options);
 }
 

@@ -79,10 +79,26 @@ struct AttachOptions {
 // out changes results by rounding at most.
 struct PassInfo {
   std::string_view name;
-  std::string_view what;  // says what is true after the pass
+  std::string_view what;   // says what is true after the pass
+  std::string_view stage;  // it is part of
 };
-// Lists the compiler passes that can be left out.
+// Lists the compiler passes that can be left out, in the order they run.
 std::vector<PassInfo> compiler_passes();
+
+// A stage of the compiler.
+struct StageInfo {
+  std::string_view name;
+  std::string_view what;      // says what is true after the stage
+  std::string_view from, to;  // levels: function, Graph, groups, Plan, Kernel, code, Executable
+};
+// Lists the stages of the compiler in the order they run.
+std::vector<StageInfo> compiler_stages();
+
+// How long a stage took.
+struct StageTime {
+  std::string_view stage;
+  double milliseconds = 0;
+};
 
 // ---- while tracing
 
@@ -263,6 +279,7 @@ struct PlannedKernel {
   std::int64_t stage =
       0;  // kernels of one stage do not depend on each other and may run concurrently
   std::vector<std::string> ops;
+  std::string where;  // layer and line of the user's call: "layers.0.mlp, at gpt.cpp:41"
   std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;
   std::vector<PlannedTensor> writes;
 };
@@ -320,10 +337,11 @@ class ProgramHandle {
   double compile_ms() const;
   std::string device() const;
   int threads() const;
-  // Returns a compiler stage as text: trace, differentiate, update, simplify, fuse, plan, lower or
-  // wgsl. Forward programs have no stages differentiate and update.
+  // Returns what a stage of compiler_stages() made of the program, for its device: `emit` is the
+  // code that the device runs. Forward programs have no stages differentiate and update.
   std::string show(std::string_view stage) const;
-  static std::span<const std::string_view> stages();
+  // Returns how long each stage took to compile the program.
+  std::vector<StageTime> stage_times() const;
   // Returns the kernels of a step in order, as show("plan") prints them.
   std::vector<PlannedKernel> plan() const;
   // Runs this many steps on the inputs of set_input() and returns the shortest time of each

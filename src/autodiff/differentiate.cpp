@@ -12,11 +12,11 @@ using ir::NodeId;
 namespace {
 
 // The call site for gradient nodes: the line of the forward call, named "gradient of sqrt".
-std::int32_t gradient_site(ir::Graph& graph, const ir::Node& node) {
-  ir::CallSite site = graph.sites[usize(node.site)];
+std::int32_t gradient_site(ops::Builder& builder, const ir::Node& node) {
+  ir::CallSite site = builder.graph.sites[usize(node.site)];
   site.composite =
       "gradient of " + (site.composite.empty() ? std::string(node.op->name) : site.composite);
-  return graph.intern(site);
+  return builder.intern(site);
 }
 
 }  // namespace
@@ -39,14 +39,14 @@ std::vector<Tensor> differentiate(ops::Builder& builder, const Tensor& loss,
   }
 
   std::vector<Tensor> gradient(count);
-  builder.forced_site = gradient_site(builder.graph, builder.graph[top]);  // report the user's line
+  builder.forced_site = gradient_site(builder, builder.graph[top]);  // report the user's line
   if (leads[usize(top)]) gradient[usize(top)] = ones(loss.shape());
   for (NodeId id = top; id >= 0; --id) {
     const Tensor g = gradient[usize(id)];
     if (!g.valid() || !leads[usize(id)]) continue;
     const ir::Node node = builder.graph[id];  // a copy: the graph grows below
     if (!node.op->gradient || node.inputs.empty()) continue;
-    builder.forced_site = gradient_site(builder.graph, node);
+    builder.forced_site = gradient_site(builder, node);
     ir::GradientArgs args{{}, builder.tensor(id), g, node};
     for (const NodeId input : node.inputs) args.in.push_back(builder.tensor(input));
     const std::vector<Tensor> parts = node.op->gradient(args);

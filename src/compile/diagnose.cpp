@@ -44,14 +44,13 @@ std::string Session::diagnose_update(Program& program) {
                         fmt::format("{}; the loss and the gradients are finite", what), hint, "",
                         "", 0);
   };
-  std::unique_ptr<Variant> variant = compile(program.stages.candidate, program, false,
-                                             {"fuse", "reuse"}, Program::Kind::diagnosing);
-  submit(program, *variant);
-  const schedule::Plan& plan = variant->plan;
+  const auto executable = compile(program, Program::Kind::diagnosing_update);
+  submit(program, *executable);
+  const schedule::Plan& plan = executable->made.plan;
   for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
     const Result& result = plan.graph.results[i];
     if (result.kind != Result::Kind::output || result.name != optim::kCandidateOutput) continue;
-    const Array values = read_array(*variant->outputs, plan.results[i].offset,
+    const Array values = read_array(*executable->outputs, plan.results[i].offset,
                                     plan.graph[result.node].type, "the updated parameters");
     for (const ParamRecord& p : params_) {
       if (p.frozen) continue;
@@ -65,15 +64,14 @@ std::string Session::diagnose_update(Program& program) {
 }
 
 std::string Session::diagnose(Program& program) {
-  std::unique_ptr<Variant> variant = compile(program.stages.differentiate, program, false,
-                                             {"fuse", "reuse"}, Program::Kind::diagnosing);
-  submit(program, *variant);
-  const ir::Graph& graph = variant->plan.graph;
+  const auto executable = compile(program, Program::Kind::diagnosing);
+  submit(program, *executable);
+  const ir::Graph& graph = executable->made.plan.graph;
   const auto health = [&](NodeId id) {
     const NodeId base = schedule::base_of(graph, id);
-    const auto& place = variant->plan.places[usize(base)];
+    const auto& place = executable->made.plan.places[usize(base)];
     if (!place) return Health::finite;  // a constant; if infinite, then on purpose
-    const runtime::Buffer* buffer = spaces(program, *variant)[usize(place->space)];
+    const runtime::Buffer* buffer = spaces(program, *executable)[usize(place->space)];
     return health_of(
         read_array(*buffer, place->offset, graph[base].type, "a value of the failed step"));
   };

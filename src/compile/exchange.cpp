@@ -82,17 +82,13 @@ constexpr const char* kStartEntry = "lr_start";  // updates made before the sche
 
 }  // namespace
 
-// State of all parameters is one tensor, "m:*". Users see it by parameter, "m:l1.W".
-bool Session::is_flat(const schedule::Layout::Entry& entry) const {
-  return entry.name.back() == ir::kFlat[0];
-}
-
 static bool is_of_the_guard(const schedule::Layout::Entry& entry) {
   return entry.name == optim::kFailedState || entry.name == optim::kStepsState;
 }
 
+// Flat state is one tensor, "m". Users see it by parameter, "m:l1.W".
 static std::string state_name(const schedule::Layout::Entry& entry, const ParamRecord& p) {
-  return entry.name.substr(0, entry.name.size() - 1) + p.name;
+  return entry.name + ":" + p.name;
 }
 
 NamedArrays Session::optimizer_state() {
@@ -101,7 +97,7 @@ NamedArrays Session::optimizer_state() {
   NamedArrays out;
   for (const auto& entry : state_layout_.entries()) {
     if (is_of_the_guard(entry)) continue;
-    if (!is_flat(entry)) {
+    if (!entry.flat) {
       out.emplace(entry.name,
                   read_array(*state_buffer_, entry.offset, entry.type, "state " + entry.name));
       continue;
@@ -141,7 +137,7 @@ std::map<std::string, ir::Type> Session::state_types() const {
   std::map<std::string, ir::Type> types = {{kStepEntry, {DType::i32, {}}}};
   for (const auto& entry : state_layout_.entries()) {
     if (is_of_the_guard(entry)) continue;
-    if (!is_flat(entry))
+    if (!entry.flat)
       types.emplace(entry.name, entry.type);
     else
       for (const ParamRecord& p : params_)
@@ -191,7 +187,7 @@ void Session::write_optimizer_state(const NamedArrays& state) {
   };
   for (const auto& entry : state_layout_.entries()) {
     if (is_of_the_guard(entry)) continue;
-    if (!is_flat(entry))
+    if (!entry.flat)
       put(entry.offset, entry.name);
     else
       for (const ParamRecord& p : params_)

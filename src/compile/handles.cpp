@@ -3,7 +3,6 @@
 #include <new>
 
 #include "compile/session.h"
-#include "passes/pipeline.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -190,18 +189,8 @@ std::vector<DispatchTime> ProgramHandle::profile(int steps) {
   return session("profile").profile((program("profile"), program_), steps);
 }
 
-std::vector<PassInfo> compiler_passes() {
-  std::vector<PassInfo> out;
-  for (const auto& pass : passes::before_gradients()) out.push_back({pass.name, pass.what});
-  for (const auto& pass : passes::pipeline()) out.push_back({pass.name, pass.what});
-  for (const auto& part : schedule::switches()) out.push_back({part.name, part.what});
-  return out;
-}
-
-std::span<const std::string_view> ProgramHandle::stages() {
-  static constexpr std::array<std::string_view, 8> kStages = {
-      "trace", "differentiate", "update", "simplify", "fuse", "plan", "lower", "wgsl"};
-  return kStages;
+std::vector<StageTime> ProgramHandle::stage_times() const {
+  return session("stage_times").stage_times(program("stage_times"));
 }
 
 Result TrainingHandle::step(const Feed& feed, const RunOptions& options) {

@@ -12,10 +12,10 @@ using ir::Result;
 // Starts a copy of the outputs as they are now. Devices that need not wait read them at once.
 void Outcome::snapshot() {
   if (done || bytes) return;
-  const std::int64_t elements = variant->plan.outputs.elements();
+  const std::int64_t elements = executable->made.plan.outputs.elements();
   if (!settled)
     faults = session->device_->read_later(*program->faults, 0, 4 * runtime::kFaultElements);
-  if (elements > 0) bytes = session->device_->read_later(*variant->outputs, 0, 4 * elements);
+  if (elements > 0) bytes = session->device_->read_later(*executable->outputs, 0, 4 * elements);
 }
 
 // Reads the guard of the step and the faults that kernels reported.
@@ -26,7 +26,7 @@ void Outcome::settle() {
   const auto failure =
       faults ? runtime::Device::failure_in(faults->wait()) : session->failure_of(*program);
   if (failure) session->raise_failure(*program, *failure, step);
-  const schedule::Plan& plan = variant->plan;
+  const schedule::Plan& plan = executable->made.plan;
   for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
     const Result& result = plan.graph.results[i];
     if (result.kind != Result::Kind::output || result.name != optim::kFailedOutput) continue;
@@ -43,7 +43,7 @@ void Outcome::resolve() {
   const std::shared_ptr<Session> owner = session;  // released below
   if (!owner->device_->immediate()) snapshot();    // everything in one read
   settle();
-  const schedule::Plan& plan = variant->plan;
+  const schedule::Plan& plan = executable->made.plan;
   for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
     const Result& result = plan.graph.results[i];
     if (result.kind != Result::Kind::output && result.kind != Result::Kind::capture) continue;
@@ -62,7 +62,7 @@ void Outcome::resolve() {
 }
 
 Array Outcome::read(std::int64_t offset, const ir::Type& type, std::string_view what) {
-  if (!bytes) return session->read_array(*variant->outputs, offset, type, what);
+  if (!bytes) return session->read_array(*executable->outputs, offset, type, what);
   return host_array(type, what, [&](std::span<std::byte> to) {
     const auto all = bytes->wait();
     if (!to.empty()) std::memcpy(to.data(), all.data() + 4 * offset, to.size());

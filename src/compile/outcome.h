@@ -12,7 +12,7 @@
 
 namespace tensorgrad::detail {
 
-struct Variant;
+struct Executable;
 
 // The results of one step or run: their place on the device until they are read, then the values.
 // Copies of a Result share it, on any thread. Values that are read once it is settled or done do
@@ -21,7 +21,7 @@ struct Outcome {
   std::shared_ptr<std::recursive_mutex> mutex;  // the session's; it may outlive the session
   std::shared_ptr<Session> session;             // until it is resolved
   std::shared_ptr<Program> program;
-  Variant* variant = nullptr;                // of the program
+  Executable* executable = nullptr;          // of the program
   std::unique_ptr<runtime::Pending> bytes;   // its outputs, once a later run overwrites them
   std::unique_ptr<runtime::Pending> faults;  // the fault buffer after this run, likewise
   std::int64_t step = -1;                    // of training

@@ -1,7 +1,6 @@
 // Reports about a program: counts, its plan, the text of every stage.
 #include <algorithm>
 
-#include "codegen/wgsl/shader.h"
 #include "compile/session.h"
 #include "support/fail.h"
 #include "support/integers.h"
@@ -11,11 +10,11 @@ namespace tensorgrad::detail {
 
 Counts Session::counts(const Program& program) const {
   Counts out;
-  const schedule::Plan& plan = program.main->plan;
-  out.kernels = static_cast<std::int64_t>(program.main->kernels.size());
-  out.dispatches = program.main->loaded->dispatches();
-  out.passes = program.main->loaded->passes();
-  out.submits = program.main->loaded->submits();
+  const schedule::Plan& plan = program.main->made.plan;
+  out.kernels = static_cast<std::int64_t>(program.main->made.kernels.size());
+  out.dispatches = program.main->made.loaded->dispatches();
+  out.passes = program.main->made.loaded->passes();
+  out.submits = program.main->made.loaded->submits();
   out.arena_bytes = plan.arena_bytes();
   for (const ParamRecord& p : params_) {
     out.param_bytes += 4 * p.shape.count();
@@ -23,7 +22,7 @@ Counts Session::counts(const Program& program) const {
   }
   if (program.training)
     for (const auto& entry : state_layout_.entries())
-      out.state_bytes += is_flat(entry) ? out.gradient_bytes : 4 * entry.type.shape.count();
+      out.state_bytes += entry.flat ? out.gradient_bytes : 4 * entry.type.shape.count();
   for (const InputSpec& spec : program.specs) out.input_bytes += 4 * spec.shape.count();
   for (const schedule::Step& step : plan.steps) {
     out.operations += step.operations;
@@ -72,13 +71,14 @@ std::vector<std::string> phases_of(const schedule::Plan& plan) {
 
 std::vector<PlannedKernel> Session::plan(const Program& program) const {
   std::vector<PlannedKernel> out;
-  const schedule::Plan& plan = program.main->plan;
+  const schedule::Plan& plan = program.main->made.plan;
   const std::vector<std::string> phases = phases_of(plan);
   for (const schedule::Step& step : plan.steps) {
     PlannedKernel kernel{.kind = std::string(step.kind()),
                          .phase = phases[out.size()],
                          .stage = step.stage,
                          .ops = {},
+                         .where = plan.where(step),
                          .operations = step.operations,
                          .bytes_read = step.bytes_read,
                          .bytes_written = step.bytes_written,
@@ -94,45 +94,14 @@ std::vector<PlannedKernel> Session::plan(const Program& program) const {
   return out;
 }
 
-namespace {
-
-// The shaders for a GPU; generating the text needs no GPU.
-std::string wgsl_text(const std::vector<ir::Kernel>& kernels) {
-  const bool guarded = std::any_of(kernels.begin(), kernels.end(), wgsl::checks_ids);
-  std::string out;
-  for (const wgsl::Shader& shader : wgsl::emit(kernels, {}, guarded))
-    out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1],
-                       shader.wgsl);
-  return out;
-}
-
-}  // namespace
-
 std::string Session::show(const Program& program, std::string_view stage) const {
   std::lock_guard lock(*mutex_);
-  const schedule::Plan& plan = program.main->plan;
-  const auto stages = ProgramHandle::stages();
-  if (std::find(stages.begin(), stages.end(), stage) == stages.end())
-    user_error("show: there is no stage '{}': the stages are {}", stage, fmt::join(stages, ", "));
-  if (stage == "trace") return ir::print(program.stages.trace);
-  if (!program.training && (stage == "differentiate" || stage == "update"))
-    user_error("show: a forward program has no stage '{}'", stage);
-  if (stage == "differentiate") return ir::print(program.stages.differentiate);
-  if (stage == "update") return ir::print(program.stages.update);
-  if (stage == "simplify") return ir::print(program.stages.simplify);
-  if (stage == "plan") return plan.text();
-  std::string out;
-  if (stage == "fuse") {
-    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-      out += fmt::format("group {}\n", s);
-      for (const ir::NodeId id : plan.steps[s].group.nodes)
-        out += "  " + ir::print_node(plan.graph, id) + "\n";
-    }
-    return out;
-  }
-  if (stage == "wgsl") return wgsl_text(program.main->kernels);
-  for (const ir::Kernel& kernel : program.main->kernels) out += kernel.text();
-  return out;
+  return show_stage(program.main->made, stage);
+}
+
+std::vector<StageTime> Session::stage_times(const Program& program) const {
+  std::lock_guard lock(*mutex_);
+  return program.main->made.times;
 }
 
 }  // namespace tensorgrad::detail

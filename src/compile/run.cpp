@@ -23,7 +23,7 @@ float bits_of(std::int32_t value) {
 
 }  // namespace
 
-runtime::Spaces Session::spaces(Program& program, Variant& variant) const {
+runtime::Spaces Session::spaces(Program& program, Executable& executable) const {
   runtime::Spaces out{};
   const auto set = [&](Space space, const std::unique_ptr<runtime::Buffer>& buffer) {
     out[usize(space)] = buffer.get();
@@ -32,8 +32,8 @@ runtime::Spaces Session::spaces(Program& program, Variant& variant) const {
   set(Space::gradients, gradient_buffer_);
   set(Space::state, state_buffer_);
   set(Space::inputs, program.input_buffer);
-  set(Space::outputs, variant.outputs);
-  for (int i = 0; i < ir::kArenas; ++i) set(ir::arena(i), variant.arenas[usize(i)]);
+  set(Space::outputs, executable.outputs);
+  for (int i = 0; i < ir::kArenas; ++i) set(ir::arena(i), executable.arenas[usize(i)]);
   out.faults = program.faults.get();
   return out;
 }
@@ -45,22 +45,22 @@ Array Session::read_array(const runtime::Buffer& buffer, std::int64_t offset, co
 }
 
 // Copies results of the earlier run that are still wanted, before this run overwrites them.
-void Session::submit(Program& program, Variant& variant) {
+void Session::submit(Program& program, Executable& executable) {
   initialise();
-  if (const auto earlier = variant.latest.lock()) earlier->snapshot();
-  device_->submit(*variant.loaded, spaces(program, variant));
+  if (const auto earlier = executable.latest.lock()) earlier->snapshot();
+  device_->submit(*executable.made.loaded, spaces(program, executable));
 }
 
 std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>& program,
-                                                 Variant& variant, bool captures) {
+                                                 Executable& executable, bool captures) {
   auto outcome = std::make_shared<Outcome>();
   outcome->mutex = mutex_;
   outcome->session = shared_from_this();
   outcome->program = program;
-  outcome->variant = &variant;
+  outcome->executable = &executable;
   outcome->with_captures = captures;
   outcome->step = program->training ? steps_ : -1;
-  variant.latest = outcome;
+  executable.latest = outcome;
   return outcome;
 }
 
@@ -116,9 +116,9 @@ void Session::raise_failure(Program& program, const runtime::IndexFailure& failu
     if (step >= 0) steps_ = std::min(steps_, step);
     notice();
   }
-  const Variant* variant = program.variant(static_cast<Program::Kind>(failure.tag));
-  if (!variant) internal_error("a bad id of an unknown program: {}", failure.value);
-  const ir::Graph& graph = variant->plan.graph;
+  const Executable* executable = program.executable(static_cast<Program::Kind>(failure.tag));
+  if (!executable) internal_error("a bad id of an unknown program: {}", failure.value);
+  const ir::Graph& graph = executable->made.plan.graph;
   const ir::Node& node = graph[failure.node];
   const ir::CallSite& site = graph.sites[usize(node.site)];
   const std::string op = site.composite.empty() ? std::string(node.op->name) : site.composite;
@@ -139,14 +139,14 @@ std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, 
         "step: the learning rate of update {} is {}\n  hint: rates are finite and not negative",
         next_update(), rate);
   const bool accumulating = accumulate_ > 1 && (steps_ + 1) % accumulate_ != 0;
-  Variant& variant = choose(*program, options.captures, accumulating);
+  Executable& executable = choose(*program, options.captures, accumulating);
   drop_stale_sums();
   feed_inputs(*program, feed);
   feed_scalar(*program, ops::Builder::kSeedInput, bits_of(static_cast<std::int32_t>(seed_)));
   feed_scalar(*program, ops::Builder::kStepInput, bits_of(static_cast<std::int32_t>(steps_)));
   feed_scalar(*program, ops::Builder::kRateInput, static_cast<float>(rate));
-  submit(*program, variant);
-  auto outcome = expect_outcome(program, variant, options.captures);
+  submit(*program, executable);
+  auto outcome = expect_outcome(program, executable, options.captures);
   ++steps_;
   if (device_->immediate()) outcome->settle();
   return outcome;
@@ -157,13 +157,13 @@ std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, c
   std::lock_guard lock(*mutex_);
   raise_pending();
   check_feed(*program, feed);
-  Variant& variant = choose(*program, options.captures, false);
+  Executable& executable = choose(*program, options.captures, false);
   feed_inputs(*program, feed);
   feed_scalar(*program, ops::Builder::kSeedInput, bits_of(static_cast<std::int32_t>(seed_)));
   feed_scalar(*program, ops::Builder::kStepInput,
               bits_of(static_cast<std::int32_t>(program->runs)));
-  submit(*program, variant);
-  auto outcome = expect_outcome(program, variant, options.captures);
+  submit(*program, executable);
+  auto outcome = expect_outcome(program, executable, options.captures);
   if (device_->immediate()) outcome->settle();
   ++program->runs;
   return outcome;
@@ -181,8 +181,8 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
       ~Profiling() { device.profile(false); }
     } profiling(*device_);
     const auto outcome = program->training ? step(program, {}, {}) : run(program, {}, {});
-    const auto times = device_->take_times(*outcome->variant->loaded);
-    if (outcome->variant != program->main.get())
+    const auto times = device_->take_times(*outcome->executable->made.loaded);
+    if (outcome->executable != program->main.get())
       continue;  // a step that only accumulates is not part of the plan
     ++i;
     if (best.empty())
@@ -196,10 +196,11 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
 void Session::wait(Program& program) {
   std::lock_guard lock(*mutex_);
   device_->wait();
-  for (const auto& variant : {&program.main, &program.with_captures, &program.accumulating,
-                              &program.accumulating_captures})
-    if (*variant)
-      if (const auto latest = (*variant)->latest.lock(); latest && !latest->told) latest->settle();
+  for (const auto& executable : {&program.main, &program.with_captures, &program.accumulating,
+                                 &program.accumulating_captures})
+    if (*executable)
+      if (const auto latest = (*executable)->latest.lock(); latest && !latest->told)
+        latest->settle();
   if (const auto failure = failure_of(program)) raise_failure(program, *failure, -1);
   notice();
   raise_pending();
@@ -226,7 +227,7 @@ void Session::acknowledge(std::int64_t step) {
 void Session::drop_stale_sums() {
   if (!stale_sums_ || steps_ % accumulate_ != 0) return;
   stale_sums_ = false;
-  const auto* entry = state_layout_.find(optim::kSumsState);
+  const auto* entry = state_layout_.find_flat(optim::kSumsState);
   if (!entry) return;
   const std::vector<float> zeros(usize(entry->type.shape.count()));
   device_->upload(*state_buffer_, entry->offset, std::as_bytes(std::span(zeros)));

@@ -7,10 +7,7 @@
 #include <cstring>
 #include <limits>
 
-#include "autodiff/differentiate.h"
 #include "compile/initialise.h"
-#include "kernels/lower.h"
-#include "passes/pipeline.h"
 #include "support/fail.h"
 #include "support/integers.h"
 #include "support/text.h"
@@ -37,13 +34,6 @@ struct RateOf {
   Schedule operator()(const NoOptimizer&) const { return 0.0; }
 };
 
-// Simplifies the graph; without `captures`, drops the captures and the nodes that only they need.
-ir::Graph simplify(ir::Graph graph, bool captures, const std::vector<std::string>& without) {
-  if (!captures)
-    std::erase_if(graph.results, [](const Result& r) { return r.kind == Result::Kind::capture; });
-  return passes::simplify(std::move(graph), without);
-}
-
 // The passes to leave out: those in `without`, and those in TENSORGRAD_WITHOUT.
 std::vector<std::string> left_out(std::vector<std::string> without) {
   if (const char* more = std::getenv("TENSORGRAD_WITHOUT"))
@@ -69,34 +59,33 @@ int default_threads(int threads) {
   return static_cast<int>(wanted);
 }
 
-// Whether a gradient flows from the loss to one of the wanted nodes.
-bool depends_on(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir::NodeId>& wanted) {
-  std::vector<bool> reached(usize(graph.size()), false);
-  reached[usize(loss)] = true;
-  for (ir::NodeId id = loss; id >= 0; --id) {
-    const ir::Node& node = graph[id];
-    if (!reached[usize(id)] || !node.op->gradient || node.type.dtype != DType::f32) continue;
-    for (const ir::NodeId input : node.inputs) reached[usize(input)] = true;
-  }
-  return std::any_of(wanted.begin(), wanted.end(),
-                     [&](ir::NodeId id) { return reached[usize(id)]; });
+bool is_diagnosing(Program::Kind kind) {
+  return kind == Program::Kind::diagnosing || kind == Program::Kind::diagnosing_update;
 }
 
-void check_depends(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir::NodeId>& wanted) {
-  if (depends_on(graph, loss, wanted)) return;
-  const ir::CallSite& site = graph.sites[usize(graph[loss].site)];
-  throw UserError(
-      user_message("compile", "the loss does not depend on any trained parameter",
-                   "do stop_gradient, an integer op or a frozen parameter stand between?",
-                   site.scope, site.file, site.line));
+// The update that an executable of a training program makes.
+std::optional<optim::Purpose> purpose_of(Program::Kind kind) {
+  switch (kind) {
+    case Program::Kind::main:
+    case Program::Kind::with_captures:
+      return optim::Purpose::apply;
+    case Program::Kind::accumulating:
+    case Program::Kind::accumulating_captures:
+      return optim::Purpose::accumulate;
+    case Program::Kind::diagnosing:
+      return {};
+    case Program::Kind::diagnosing_update:
+      return optim::Purpose::candidate;
+  }
+  return {};
 }
 
 }  // namespace
 
 std::vector<TensorInfo> Program::results(Result::Kind kind) const {
   std::vector<TensorInfo> out;
-  for (const Result& result : stages.trace.results) {
-    const ir::Type& type = stages.trace[result.node].type;
+  for (const Result& result : front.traced->results) {
+    const ir::Type& type = (*front.traced)[result.node].type;
     if (result.kind == kind) out.push_back({result.name, type.shape, type.dtype});
   }
   return out;
@@ -173,49 +162,47 @@ void Session::initialise() {
   }
 }
 
-std::unique_ptr<Variant> Session::compile(const ir::Graph& graph, Program& program, bool captures,
-                                          const std::vector<std::string>& without,
-                                          Program::Kind kind) {
-  auto variant = std::make_unique<Variant>();
-  variant->plan = schedule::plan(simplify(graph, captures, without),
-                                 {param_layout_, state_layout_, program.inputs}, without,
-                                 device_->largest_buffer());
-  variant->kernels = kernels::lower(variant->plan);
-  const schedule::Plan& plan = variant->plan;
-  const auto elements = [&](Space space) { return plan.elements[usize(space)]; };
+// The stages after those that all executables of a program share.
+std::unique_ptr<Executable> Session::compile(Program& program, Program::Kind kind) {
+  auto executable = std::make_unique<Executable>();
+  Compilation& made = executable->made;
+  made = program.front;
+  made.captures =
+      kind == Program::Kind::with_captures || kind == Program::Kind::accumulating_captures;
+  if (program.training) made.purpose = purpose_of(kind);
+  made.tag = static_cast<int>(kind);
+  made.device = device_.get();
+  made.parameters = &param_layout_, made.state = &state_layout_, made.inputs = &program.inputs;
+  if (is_diagnosing(kind))
+    made.request.without = {"fuse", "reuse"};  // keeps every value
+  else
+    made.progress = program.progress;
+  run_stages(made, Stage::Id::update, Stage::Id::lower);
   // Allocate before the kernels are compiled, which takes a while, so that lack of memory fails
   // early.
-  variant->outputs = allocate(Space::outputs, elements(Space::outputs), &plan,
-                              [&] { return tenants(plan.outputs); });
+  const schedule::Plan& plan = made.plan;
+  const auto elements = [&](Space space) { return plan.elements[usize(space)]; };
+  executable->outputs = allocate(Space::outputs, elements(Space::outputs), &plan,
+                                 [&] { return tenants(plan.outputs); });
   for (int i = 0; i < ir::kArenas; ++i)
-    variant->arenas[usize(i)] =
+    executable->arenas[usize(i)] =
         allocate(ir::arena(i), elements(ir::arena(i)), &plan, [&] { return tenants(plan); });
-  variant->loaded =
-      device_->load(variant->kernels, static_cast<int>(kind),
-                    kind == Program::Kind::diagnosing ? CompileCallback{} : program.progress);
+  run_stages(made, Stage::Id::emit, Stage::Id::load);
   if (!program.faults) program.faults = device_->allocate(runtime::kFaultElements, "bad ids");
-  return variant;
+  return executable;
 }
 
-std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
-                                                 const Trace& function) {
-  auto program = std::make_shared<Program>();
-  program->training = true;
-  program->specs = options.inputs;
-  program->without = left_out(options.without);
-  program->progress = options.progress;
-  accumulate_ = options.accumulate;
-  if (accumulate_ < 1) user_error("compile: accumulate must be at least 1: {}", accumulate_);
-  if (!(options.clip_grad_norm >= 0))
-    user_error("compile: clip_grad_norm must not be negative: {}", options.clip_grad_norm);
-  optim::check_optimizer(options.optimizer);
-  non_finite_ = options.non_finite;
-  updates_ = !std::holds_alternative<NoOptimizer>(options.optimizer);
-  if (!updates_ && accumulate_ > 1)
-    user_error("compile: accumulate needs an optimizer, NoOptimizer updates nothing");
-  lr_ = std::visit(RateOf{}, options.optimizer);
+// Traces the user's function, and differentiates the loss.
+void Session::run_front(Program& program, const Trace& function) {
+  program.front.function = &function;
+  run_stages(program.front, Stage::Id::trace, Stage::Id::differentiate);
+  program.front.function = nullptr;
+  for (const InputSpec& spec : program.specs)
+    program.inputs.place(spec.name, {spec.dtype, spec.shape});
+}
 
-  const auto check_filter = [&](const char* what, const NameFilter& filter) {
+void Session::check_filters(const TrainingOptions& options) const {
+  const auto check = [&](const char* what, const NameFilter& filter) {
     for (const std::string& pattern : filter)
       if (std::none_of(params_.begin(), params_.end(),
                        [&](const ParamRecord& p) { return matches(pattern, p.name); })) {
@@ -226,80 +213,68 @@ std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
                                      name_hint(pattern, names), "", "", 0));
       }
   };
-  check_filter("freeze", options.freeze);
-  check_filter("normalize_grads", options.normalize_grads);
-  if (options.train_only) check_filter("train_only", *options.train_only);
-  if (options.decay) check_filter("decay", *options.decay);
+  check("freeze", options.freeze);
+  check("normalize_grads", options.normalize_grads);
+  if (options.train_only) check("train_only", *options.train_only);
+  if (options.decay) check("decay", *options.decay);
+}
+
+// Takes over the options that the steps need.
+void Session::set_options(const TrainingOptions& options) {
+  accumulate_ = options.accumulate;
+  if (accumulate_ < 1) user_error("compile: accumulate must be at least 1: {}", accumulate_);
+  if (!(options.clip_grad_norm >= 0))
+    user_error("compile: clip_grad_norm must not be negative: {}", options.clip_grad_norm);
+  optim::check_optimizer(options.optimizer);
+  non_finite_ = options.non_finite;
+  updates_ = !std::holds_alternative<NoOptimizer>(options.optimizer);
+  if (!updates_ && accumulate_ > 1)
+    user_error("compile: accumulate needs an optimizer, NoOptimizer updates nothing");
+  lr_ = std::visit(RateOf{}, options.optimizer);
+  check_filters(options);
   for (ParamRecord& p : params_) {
     if (options.decay) p.decay = matches_any(*options.decay, p.name);
     if (matches_any(options.freeze, p.name)) p.frozen = true;
     if (options.train_only && !matches_any(*options.train_only, p.name)) p.frozen = true;
   }
+}
 
+Request Session::training_request(const TrainingOptions& options) const {
+  Request request;
+  request.trace = {.inputs = options.inputs, .training = true, .wants_loss = true, .model = id_};
+  for (const ParamRecord& p : params_)
+    if (!p.frozen)
+      request.trained.push_back({p.name, p.shape, param_layout_.find(p.name)->offset, p.decay,
+                                 matches_any(options.normalize_grads, p.name)});
+  request.flat_elements = flat_elements_;
+  request.update = {.optimizer = options.optimizer,
+                    .clip_grad_norm = options.clip_grad_norm,
+                    .non_finite = options.non_finite,
+                    .accumulate = options.accumulate};
+  request.without = left_out(options.without);
+  return request;
+}
+
+std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
+                                                 const Trace& function) {
+  auto program = std::make_shared<Program>();
+  program->training = true;
+  program->specs = options.inputs;
+  program->progress = options.progress;
+  left_out(options.without);  // names are checked before anything else
+  set_options(options);
   lay_out_parameters();
   const auto start = Clock::now();
-  trace::Traced traced = trace::trace(
-      {.inputs = options.inputs, .training = true, .wants_loss = true, .model = id_}, function);
-  program->stages.trace = traced.builder.graph;
-  traced.builder.graph = passes::recognise(std::move(traced.builder.graph), program->without);
-  traced.loss =
-      traced.builder.tensor(traced.builder.graph.find(Result::Kind::output, trace::kLossOutput));
-
-  std::vector<optim::Trained> trained;
-  std::vector<ir::NodeId> wanted;
-  {
-    ops::BuildScope scope(traced.builder);
-    for (const ParamRecord& p : params_) {
-      if (p.frozen) continue;
-      const Tensor value = traced.builder.leaf(ir::Core::parameter, p.name, {DType::f32, p.shape});
-      wanted.push_back(TensorAccess::node(value));
-      trained.push_back({p.name,
-                         param_layout_.find(p.name)->offset,
-                         {},
-                         p.decay,
-                         matches_any(options.normalize_grads, p.name)});
-    }
-  }
-  if (trained.empty())
+  program->front.request = training_request(options);
+  if (program->front.request.trained.empty())
     user_error("compile: {}", params_.empty()
                                   ? "the model has no parameters to train\n  hint: compile_forward?"
                                   : "all parameters are frozen");
-  check_depends(traced.builder.graph, TensorAccess::node(traced.loss), wanted);
-  const std::vector<Tensor> gradients =
-      autodiff::differentiate(traced.builder, traced.loss, wanted);
-  for (std::size_t i = 0; i < trained.size(); ++i) {
-    trained[i].gradient = gradients[i];
-    traced.builder.graph.results.push_back(
-        {Result::Kind::gradient, trained[i].name, TensorAccess::node(gradients[i])});
-  }
-  program->stages.differentiate = traced.builder.graph;
-
-  // An empty parameter has the offset of the next one, and comes first.
-  std::sort(trained.begin(), trained.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.offset, a.gradient.count()) < std::pair(b.offset, b.gradient.count());
-  });
-  const auto with_update = [&](optim::Purpose purpose) {
-    ops::Builder copy = traced.builder;
-    optim::append_update(copy, traced.loss, trained, flat_elements_,
-                         {options.optimizer, options.clip_grad_norm, options.non_finite,
-                          options.accumulate, purpose});
-    return std::move(copy.graph);
-  };
-  if (accumulate_ > 1) program->stages.accumulate = with_update(optim::Purpose::accumulate);
-  if (updates_ && non_finite_ == NonFinite::fail)
-    program->stages.candidate = with_update(optim::Purpose::candidate);
-  program->stages.update = with_update(optim::Purpose::apply);
-  program->stages.simplify = simplify(program->stages.update, false, program->without);
-
-  for (const InputSpec& spec : options.inputs)
-    program->inputs.place(spec.name, {spec.dtype, spec.shape});
-  program->main =
-      compile(program->stages.update, *program, false, program->without, Program::Kind::main);
-  if (accumulate_ > 1)
-    program->accumulating = compile(program->stages.accumulate, *program, false, program->without,
-                                    Program::Kind::accumulating);
+  run_front(*program, function);
+  program->main = compile(*program, Program::Kind::main);
+  if (accumulate_ > 1) program->accumulating = compile(*program, Program::Kind::accumulating);
   allocate_inputs(*program);
-  gradient_buffer_ = allocate(Space::gradients, param_layout_.elements(), &program->main->plan,
+  gradient_buffer_ = allocate(Space::gradients, param_layout_.elements(), &program->main->made.plan,
                               [&] { return tenants(param_layout_); });
   grow_state(*program);
   program->compile_ms = ms_since(start);
@@ -313,55 +288,47 @@ std::shared_ptr<Program> Session::build_forward(const AttachOptions& options,
   if (!param_buffer_) lay_out_parameters();
   auto program = std::make_shared<Program>();
   program->specs = options.inputs;
-  program->without = left_out(options.without);
   program->progress = options.progress;
-  trace::Traced traced = trace::trace(
-      {.inputs = options.inputs, .training = options.training, .model = id_}, function);
-  program->stages.trace = std::move(traced.builder.graph);
-  program->stages.recognised = passes::recognise(program->stages.trace, program->without);
-  program->stages.simplify = simplify(program->stages.recognised, false, program->without);
-  for (const InputSpec& spec : options.inputs)
-    program->inputs.place(spec.name, {spec.dtype, spec.shape});
-  program->main =
-      compile(program->stages.recognised, *program, false, program->without, Program::Kind::main);
+  program->front.request.trace = {
+      .inputs = options.inputs, .training = options.training, .model = id_};
+  program->front.request.without = left_out(options.without);
+  run_front(*program, function);
+  program->main = compile(*program, Program::Kind::main);
   allocate_inputs(*program);
   program->compile_ms = ms_since(start);
   return program;
 }
 
 void Session::allocate_inputs(Program& program) const {
-  program.input_buffer = allocate(Space::inputs, program.inputs.elements(), &program.main->plan,
-                                  [&] { return tenants(program.inputs); });
+  program.input_buffer =
+      allocate(Space::inputs, program.inputs.elements(), &program.main->made.plan,
+               [&] { return tenants(program.inputs); });
   program.input_capacity = program.inputs.elements();
 }
 
 // Optimizer state starts as zeros.
 void Session::grow_state(const Program& program) {
   if (state_buffer_ && state_capacity_ >= state_layout_.elements()) return;
-  state_buffer_ = allocate(Space::state, state_layout_.elements(), &program.main->plan,
+  state_buffer_ = allocate(Space::state, state_layout_.elements(), &program.main->made.plan,
                            [&] { return tenants(param_layout_); });
   state_capacity_ = state_layout_.elements();
 }
 
-Variant& Session::choose(Program& program, bool captures, bool accumulating) {
+Executable& Session::choose(Program& program, bool captures, bool accumulating) {
   if (!captures) return accumulating ? *program.accumulating : *program.main;
   if (program.results(Result::Kind::capture).empty())
     user_error(
         "captures: this program has none\n  hint: capture(\"name\", tensor) in the traced function "
         "names one");
-  std::unique_ptr<Variant>& variant =
+  std::unique_ptr<Executable>& executable =
       accumulating ? program.accumulating_captures : program.with_captures;
-  if (!variant) {
-    const ir::Graph& graph = accumulating       ? program.stages.accumulate
-                             : program.training ? program.stages.update
-                                                : program.stages.recognised;
+  if (!executable) {
     // A capture may read an input that nothing else read; all declared inputs have a place already.
     // If memory is lacking, the program stays as it was.
     const schedule::Layout before = program.inputs;
     try {
-      variant = compile(
-          graph, program, true, program.without,
-          accumulating ? Program::Kind::accumulating_captures : Program::Kind::with_captures);
+      executable = compile(program, accumulating ? Program::Kind::accumulating_captures
+                                                 : Program::Kind::with_captures);
       if (program.inputs.elements() != program.input_capacity) {
         allocate_inputs(program);
         program.scalars.clear();
@@ -369,11 +336,11 @@ Variant& Session::choose(Program& program, bool captures, bool accumulating) {
       }
     } catch (...) {
       program.inputs = before;
-      variant.reset();
+      executable.reset();
       throw;
     }
   }
-  return *variant;
+  return *executable;
 }
 
 }  // namespace tensorgrad::detail

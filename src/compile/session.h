@@ -12,20 +12,15 @@
 
 #include "compile/memory.h"
 #include "compile/outcome.h"
-#include "optim/update.h"
-#include "runtime/device.h"
-#include "schedule/plan.h"
+#include "compile/pipeline.h"
 #include "support/integers.h"
 #include "tensorgrad/compile.h"
-#include "trace/trace.h"
 
 namespace tensorgrad::detail {
 
 // A compiled and loaded graph with its own memory for results and temporaries.
-struct Variant {
-  schedule::Plan plan;
-  std::vector<ir::Kernel> kernels;
-  std::unique_ptr<runtime::Loaded> loaded;
+struct Executable {
+  Compilation made;
   std::unique_ptr<runtime::Buffer> outputs;
   std::array<std::unique_ptr<runtime::Buffer>, ir::kArenas> arenas;
   std::weak_ptr<Outcome> latest;  // outcome of the run that wrote `outputs`
@@ -41,43 +36,35 @@ struct ParamRecord {
 
 class Program {
  public:
-  // The graph after each stage, in order.
-  struct Stages {
-    ir::Graph trace, differentiate, update, simplify;
-    ir::Graph accumulate;  // for a step that only accumulates
-    ir::Graph candidate;   // the parameters that an update would make; explains failures
-    ir::Graph
-        recognised;  // of a forward program: the trace with recognised patterns replaced by ops
-  };
-
   // The outputs or the captures of the traced function.
   std::vector<TensorInfo> results(ir::Result::Kind kind) const;
 
   bool training = false;
   std::vector<InputSpec> specs;
-  std::vector<std::string> without;  // passes left out
   CompileCallback progress;
-  Stages stages;
+  Compilation front;  // the stages that all executables share, to `differentiate`
   schedule::Layout inputs;
   std::unique_ptr<runtime::Buffer> input_buffer;
   std::int64_t input_capacity = 0;  // in elements
-  std::unique_ptr<Variant> main, with_captures, accumulating, accumulating_captures;
-  // Numbers the variants. A reported bad id carries this number, which tells whose graph its node
-  // is in. `diagnosing` is compiled on demand.
+  std::unique_ptr<Executable> main, with_captures, accumulating, accumulating_captures;
+  // Numbers the executables. A reported bad id carries this number, which tells whose graph its
+  // node is in. The last two are compiled on demand, and not kept.
   enum class Kind : std::uint8_t {
     main,
     with_captures,
     accumulating,
     accumulating_captures,
-    diagnosing
+    diagnosing,         // loss and gradients, with every value kept
+    diagnosing_update,  // the parameters that the update would make
   };
-  Variant* variant(Kind kind) const {
-    Variant* const all[] = {main.get(), with_captures.get(), accumulating.get(),
-                            accumulating_captures.get(), nullptr};
+  Executable* executable(Kind kind) const {
+    Executable* const all[] = {
+        main.get(), with_captures.get(), accumulating.get(), accumulating_captures.get(), nullptr,
+        nullptr};
     return all[usize(kind)];
   }
-  std::unique_ptr<runtime::Buffer>
-      faults;  // bad ids; while it holds one, no variant changes parameters or state
+  // Bad ids. While it holds one, no executable changes parameters or state.
+  std::unique_ptr<runtime::Buffer> faults;
   double compile_ms = 0;
   std::int64_t runs = 0;
   std::map<std::string, std::int32_t> scalars;  // values uploaded last
@@ -121,6 +108,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Counts counts(const Program& program) const;
   std::vector<PlannedKernel> plan(const Program& program) const;
   std::string show(const Program& program, std::string_view stage) const;
+  std::vector<StageTime> stage_times(const Program& program) const;
   const runtime::Device& device() const { return *device_; }
 
   // Throws the error of an earlier step, once.
@@ -129,9 +117,12 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   friend struct Outcome;
-  std::unique_ptr<Variant> compile(const ir::Graph& graph, Program& program, bool captures,
-                                   const std::vector<std::string>& without, Program::Kind kind);
-  Variant& choose(Program& program, bool captures, bool accumulating);
+  std::unique_ptr<Executable> compile(Program& program, Program::Kind kind);
+  void run_front(Program& program, const Trace& function);
+  void check_filters(const TrainingOptions& options) const;
+  void set_options(const TrainingOptions& options);
+  Request training_request(const TrainingOptions& options) const;
+  Executable& choose(Program& program, bool captures, bool accumulating);
   // Allocates device memory. If that fails, the error lists `tenants`; `plan` is null before there
   // is one.
   std::unique_ptr<runtime::Buffer> allocate(
@@ -141,7 +132,6 @@ class Session : public std::enable_shared_from_this<Session> {
   // Draws the initial values of parameters that were not uploaded. A model whose weights come from
   // a file never pays for them.
   void initialise();
-  bool is_flat(const schedule::Layout::Entry& entry) const;
   // Throw a UserError for what upload() and upload_optimizer_state() refuse, before anything is
   // written.
   void check_parameters(const NamedArrays& values, Upload mode) const;
@@ -155,9 +145,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void check_feed(const Program& program, const Feed& feed) const;
   void feed_inputs(Program& program, const Feed& feed);
   void feed_scalar(Program& program, const char* name, float value);
-  void submit(Program& program, Variant& variant);
-  std::shared_ptr<Outcome> expect_outcome(const std::shared_ptr<Program>& program, Variant& variant,
-                                          bool captures);
+  void submit(Program& program, Executable& executable);
+  std::shared_ptr<Outcome> expect_outcome(const std::shared_ptr<Program>& program,
+                                          Executable& executable, bool captures);
   void raise_failure(Program& program, const runtime::IndexFailure& failure, std::int64_t step);
   std::optional<runtime::IndexFailure> failure_of(const Program& program) const;
   std::string note_failure(Program& program, std::int64_t step);
@@ -170,7 +160,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // `what` names the array in the error if the host lacks memory.
   Array read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type,
                    std::string_view what) const;
-  runtime::Spaces spaces(Program& program, Variant& variant) const;
+  runtime::Spaces spaces(Program& program, Executable& executable) const;
   std::int64_t next_update() const { return steps_ / accumulate_ + 1; }
   double next_rate() const { return lr_.at(std::max<std::int64_t>(1, next_update() - lr_start_)); }
 

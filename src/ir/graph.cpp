@@ -2,6 +2,7 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/check.h"
 #include "ir/primitive.h"
@@ -59,11 +60,12 @@ bool checks_ids(const Node& node) {
 std::vector<bool> live_nodes(const Graph& graph) {
   std::vector<bool> live(graph.nodes.size());
   for (const Result& result : graph.results) live[usize(result.node)] = true;
-  for (std::size_t id = 0; id < live.size(); ++id) {  // an update needs the leaf that it writes
-    const auto* leaf = std::get_if<LeafAttrs>(&graph.nodes[id].attrs);
-    if (leaf && is_writable(graph.nodes[id]) && graph.find(Result::Kind::update, leaf->name) >= 0)
+  std::set<Target> updated;  // an update needs the leaf that it writes
+  for (const Result& result : graph.results)
+    if (is_update(result)) updated.insert(target_of(result));
+  for (std::size_t id = 0; id < live.size(); ++id)
+    if (is_writable(graph.nodes[id]) && updated.contains(target_of(graph.nodes[id])))
       live[id] = true;
-  }
   for (std::size_t id = graph.nodes.size(); id-- > 0;) {
     if (!live[id]) continue;
     for (const NodeId input : graph.nodes[id].inputs) live[usize(input)] = true;

@@ -3,6 +3,7 @@
 // that every node's inputs come before it and that its type is what its record's rule says.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -51,18 +52,45 @@ struct Node {
 
 // What a run leaves behind. An update writes a parameter or state after everything was computed.
 struct Result {
-  enum class Kind : std::uint8_t { output, capture, gradient, update };
+  enum class Kind : std::uint8_t {
+    output,
+    capture,
+    gradient,       // of the parameter with that name
+    update,         // of the parameter or the state with that name
+    flat_gradient,  // of the flat parameters; it has no name
+    flat_update,    // of the flat state with that name; without a name, of the flat parameters
+  };
   Kind kind = Kind::output;
   std::string name;
   NodeId node = -1;
 };
 
-// Name of the flat tensor of all parameters in training, and of their flat gradient.
-inline constexpr const char* kFlat = "*";
+inline bool is_update(const Result& result) {
+  return result.kind == Result::Kind::update || result.kind == Result::Kind::flat_update;
+}
+
+// A tensor that an update may overwrite.
+struct Target {
+  bool flat = false;
+  std::string_view name;
+  friend auto operator<=>(const Target&, const Target&) = default;
+};
+inline Target target_of(const Result& update) {
+  return {update.kind == Result::Kind::flat_update, update.name};
+}
+
+// The flat parameters are one tensor that contains the trained parameters. This is where one of
+// them is. Elements between the ranges belong to no parameter and are zero.
+struct FlatRange {
+  std::string parameter;
+  std::int64_t offset = 0, elements = 0;
+  friend bool operator==(const FlatRange&, const FlatRange&) = default;
+};
 
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Result> results;
+  std::vector<FlatRange> flat;              // ascending; empty: no flat parameters
   std::vector<CallSite> sites{CallSite{}};  // the first means "unknown"
 
   const Node& operator[](NodeId id) const { return nodes[usize(id)]; }

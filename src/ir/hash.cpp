@@ -100,6 +100,12 @@ std::uint64_t structural_hash(const Graph& graph) {
     hash.add(ir::hash(node.attrs));
     hash.add(node.type);
   }
+  hash.add(graph.flat.size());
+  for (const FlatRange& range : graph.flat) {
+    hash.add(range.parameter);
+    hash.add(range.offset);
+    hash.add(range.elements);
+  }
   hash.add(graph.results.size());
   for (const Result& result : graph.results) {
     hash.add(result.kind);

@@ -1,6 +1,8 @@
 // Text -> Graph. Types are computed again by the ops' rules; a written type may be left out, and
 // must agree where it stands. Blank lines and comments (# to the end of the line) are passed over.
 // Whatever is malformed is a UserError with the line's number.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -55,6 +57,8 @@ class Parser {
   void statement(Line& line) {
     if (line.peek('%'))
       node(line);
+    else if (line.accept(kRangeWord))
+      range(line);
     else
       result(line);
     line.expect_end();
@@ -128,11 +132,25 @@ class Parser {
     return site;
   }
 
+  void range(Line& line) {
+    if (graph_.size() > 0) line.fail("ranges stand before the nodes");
+    FlatRange range;
+    line.read(range.parameter);
+    line.expect('=');
+    Shape bounds;
+    line.read(bounds);
+    if (bounds.rank() != 2) line.fail("a range is [offset,elements]: {}", bounds.text());
+    range.offset = bounds[0], range.elements = bounds[1];
+    if (const std::string fault = checker_.range(range); !fault.empty())
+      line.fail("{} {}: {}", kRangeWord, quote(range.parameter), fault);
+    graph_.flat.push_back(std::move(range));
+  }
+
   void result(Line& line) {
     const std::string_view word = line.word("a node, a result or '}'");
     const auto kind = std::find(kResultWords.begin(), kResultWords.end(), word);
     if (kind == kResultWords.end())
-      line.fail("{} is no kind of result (output, capture, gradient or update)", word);
+      line.fail("{} is no kind of result ({})", word, fmt::join(kResultWords, ", "));
     Result result;
     result.kind = static_cast<Result::Kind>(kind - kResultWords.begin());
     line.read(result.name);

@@ -30,8 +30,10 @@ struct GradientArgs {
 enum class Core : std::uint8_t {
   input,  // leaves: they are in memory before the run
   parameter,
+  flat_parameters,  // the trained parameters as one tensor: Graph::flat says where each of them is
   state,
-  constant,  // a number; iota: its own position
+  flat_state,  // state with one element per element of the flat parameters
+  constant,    // a scalar; iota: its own position
   iota,
   elementwise,  // `scalar` gives the value of one element
   view,         // `view` gives the index map; nothing is computed
@@ -71,6 +73,7 @@ enum class OpId : std::uint8_t {
   broadcast_to,
   narrow,
   pad,
+  concat,
   stop_gradient,
 };
 inline constexpr int kOpIds = static_cast<int>(OpId::stop_gradient) + 1;
@@ -103,11 +106,14 @@ struct Primitive {
 
 inline bool is(const Node& node, OpId id) { return node.op->id == id; }
 
-inline bool is_leaf(Core core) { return core <= Core::state; }
+inline bool is_leaf(Core core) { return core <= Core::flat_state; }
 inline bool is_leaf(const Node& node) { return is_leaf(node.op->core); }
 // Parameters and state: a run may overwrite them.
-inline bool is_writable(const Node& node) {
-  return node.op->core == Core::parameter || node.op->core == Core::state;
+inline bool is_writable(const Node& node) { return is_leaf(node) && node.op->core != Core::input; }
+// The target that an update of this leaf has. The leaf is writable.
+inline Target target_of(const Node& leaf) {
+  const Core core = leaf.op->core;
+  return {core == Core::flat_parameters || core == Core::flat_state, leaf.as<LeafAttrs>().name};
 }
 
 // The alternative of Attrs that holds T.

@@ -84,6 +84,11 @@ std::string print(const Result& result) {
                      result.node);
 }
 
+std::string print(const FlatRange& range) {
+  return fmt::format("{} {} = [{},{}]", kRangeWord, quote(range.parameter), range.offset,
+                     range.elements);
+}
+
 std::string print_node(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
   std::string out = fmt::format("%{} = {}", id, node.op ? node.op->name : "?");
@@ -97,6 +102,7 @@ std::string print_node(const Graph& graph, NodeId id) {
 
 std::string print(const Graph& graph) {
   std::string out = "graph {\n";
+  for (const FlatRange& range : graph.flat) out += "  " + print(range) + '\n';
   for (NodeId id = 0; id < graph.size(); ++id) out += "  " + print_node(graph, id) + '\n';
   for (const Result& result : graph.results) out += "  " + print(result) + '\n';
   return out + "}\n";

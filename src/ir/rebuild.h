@@ -19,6 +19,7 @@ inline constexpr NodeId kDrop = -2;  // nothing that is kept reads the node
 template <class Rule>
 std::vector<NodeId> rebuild(const Graph& from, Graph& to, Rule rule) {
   to.sites = from.sites;
+  to.flat = from.flat;
   std::vector<NodeId> renamed(usize(from.size()), -1);
   for (NodeId id = 0; id < from.size(); ++id) {
     Node node = from[id];

@@ -11,8 +11,11 @@
 namespace tensorgrad::ir {
 
 // By Result::Kind.
-inline constexpr std::array<std::string_view, 4> kResultWords = {"output", "capture", "gradient",
-                                                                 "update"};
+inline constexpr std::array<std::string_view, 6> kResultWords = {
+    "output", "capture", "gradient", "update", "flat_gradient", "flat_update"};
+
+// Starts the line of a FlatRange: range "l1.W" = [64,128] has the offset 64 and 128 elements.
+inline constexpr std::string_view kRangeWord = "range";
 
 // The NaN that is written as plain "nan"; any other is written with its bits.
 inline constexpr std::uint64_t kPlainNan = 0x7ff8000000000000u;
@@ -31,5 +34,6 @@ constexpr bool is_bare_char(char c) {
 std::string quote(std::string_view text);
 
 std::string print(const Result& result);  // update "l1.W" = %12
+std::string print(const FlatRange& range);
 
 }  // namespace tensorgrad::ir

@@ -49,6 +49,12 @@ std::string Checker::node(NodeId id) {
 std::string Checker::leaf(const Node& node, NodeId id) {
   const auto* attrs = std::get_if<LeafAttrs>(&node.attrs);
   if (!attrs) return "a leaf has no name";
+  const bool flat = node.op->core == Core::flat_parameters || node.op->core == Core::flat_state;
+  if (flat && node.type.shape.rank() != 1)
+    return fmt::format("{} has one axis, not {}", node.op->name, node.type.shape.text());
+  if (flat && node.type.shape.count() < end_of_ranges_)
+    return fmt::format("the ranges end at {}, and {} has {} elements", end_of_ranges_,
+                       node.op->name, node.type.shape.count());
   const auto [first, is_new] = leaves_.try_emplace({std::string(node.op->name), attrs->name}, id);
   if (is_new) return "";
   return fmt::format("{} \"{}\" stands twice: %{} and %{}", node.op->name, attrs->name,
@@ -60,14 +66,28 @@ std::string Checker::result(const Result& result) {
     return fmt::format("%{} does not exist", result.node);
   if (!results_.emplace(result.kind, result.name).second)
     return "there are two of that kind and name";
-  return result.kind == Result::Kind::update ? update(result) : "";
+  if (result.kind == Result::Kind::flat_gradient && !result.name.empty())
+    return "the flat gradient has no name";
+  return is_update(result) ? update(result) : "";
+}
+
+std::string Checker::range(const FlatRange& range) {
+  if (!ranges_.insert(range.parameter).second) return "the parameter has two ranges";
+  if (range.elements < 0 || range.offset < end_of_ranges_)
+    return fmt::format("[{},{}] does not come behind {}", range.offset, range.elements,
+                       end_of_ranges_);
+  end_of_ranges_ = range.offset + range.elements;
+  return "";
 }
 
 std::string Checker::update(const Result& result) const {
-  const auto parameter = leaves_.find({"parameter", result.name});
-  const auto state = leaves_.find({"state", result.name});
+  const bool flat = result.kind == Result::Kind::flat_update;
+  const auto parameter = flat && !result.name.empty()
+                             ? leaves_.end()
+                             : leaves_.find({flat ? "flat_parameters" : "parameter", result.name});
+  const auto state = leaves_.find({flat ? "flat_state" : "state", result.name});
   if (parameter == leaves_.end() && state == leaves_.end())
-    return "no parameter and no state has that name";
+    return flat ? "no flat state has that name" : "no parameter and no state has that name";
   if (parameter != leaves_.end() && state != leaves_.end())
     return "both a parameter and a state have that name";
   const NodeId target = (parameter != leaves_.end() ? parameter : state)->second;
@@ -80,6 +100,9 @@ std::string Checker::update(const Result& result) const {
 
 void verify(const Graph& graph) {
   Checker checker(graph);
+  for (const FlatRange& range : graph.flat)
+    if (const std::string fault = checker.range(range); !fault.empty())
+      internal_error("verify: {}\n  {}", fault, print(range));
   for (NodeId id = 0; id < graph.size(); ++id)
     if (const std::string fault = checker.node(id); !fault.empty())
       internal_error("verify: {}\n  {}", fault, print_node(graph, id));

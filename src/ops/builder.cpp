@@ -47,12 +47,36 @@ Builder::Builder(ir::Graph start, bool training, std::uint64_t model)
 }
 
 Tensor Builder::leaf(ir::Core kind, const std::string& name, const ir::Type& type) {
-  for (ir::NodeId id = 0; id < graph.size(); ++id) {
-    const ir::Node& node = graph[id];
-    if (node.op->core == kind && node.as<ir::LeafAttrs>().name == name) return tensor(id);
+  for (; indexed_nodes_ < graph.size(); ++indexed_nodes_) {
+    const ir::Node& node = graph[indexed_nodes_];
+    if (ir::is_leaf(node))
+      leaves_.try_emplace({node.op->core, node.as<ir::LeafAttrs>().name}, indexed_nodes_);
   }
+  if (const auto known = leaves_.find({kind, name}); known != leaves_.end())
+    return tensor(known->second);
   return tensor(
       graph.append(leaf_primitive(kind), {}, ir::LeafAttrs{name, type.dtype, type.shape}));
+}
+
+std::int32_t Builder::intern(const ir::CallSite& site) {
+  const auto hash = [](const ir::CallSite& s) {
+    const std::hash<std::string_view> text;
+    return ((text(s.file) * 31 + static_cast<std::size_t>(s.line)) * 31 + text(s.scope)) * 31 +
+           text(s.composite);
+  };
+  for (; indexed_sites_ < graph.sites.size(); ++indexed_sites_)
+    sites_.emplace(hash(graph.sites[indexed_sites_]), static_cast<std::int32_t>(indexed_sites_));
+  const auto [first, last] = sites_.equal_range(hash(site));
+  for (auto known = first; known != last; ++known)
+    if (graph.sites[usize(known->second)] == site) return known->second;
+  graph.sites.push_back(site);
+  return static_cast<std::int32_t>(graph.sites.size()) - 1;
+}
+
+void Builder::replace(ir::Graph other) {
+  graph = std::move(other);
+  leaves_.clear(), indexed_nodes_ = 0;
+  sites_.clear(), indexed_sites_ = 0;
 }
 
 Tensor Builder::parameter(const Param& param, const Call& call) {
@@ -129,7 +153,7 @@ Tensor Call::emit(const ir::Primitive& op, const std::vector<Tensor>& in, ir::At
     site.file = outer.site_.file;
     site.line = outer.site_.line;
     if (outer.name_ != op.name) site.composite = outer.name_;
-    number = builder_->graph.intern(site);
+    number = builder_->intern(site);
   }
   try {
     return builder_->tensor(builder_->graph.append(op, std::move(ids), std::move(attrs), number));

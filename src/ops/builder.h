@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -51,8 +54,12 @@ class Builder {
   bool training() const { return training_; }
 
   Tensor tensor(ir::NodeId node) const { return TensorAccess::make(id_, node, graph[node].type); }
-  // Returns the leaf of that kind (input, parameter, state) and name; creates it at its first use.
+  // Returns the leaf of that kind and name; creates it at its first use.
   Tensor leaf(ir::Core kind, const std::string& name, const ir::Type& type);
+  // Returns the number of a call site in the graph, the same for equal ones.
+  std::int32_t intern(const ir::CallSite& site);
+  // Makes another graph the builder's.
+  void replace(ir::Graph other);
   Tensor parameter(const Param& param, const class Call& call);
   // The i32 scalars that key random numbers; the runtime sets them at each step.
   Tensor seed() { return leaf(ir::Core::input, kSeedInput, {DType::i32, {}}); }
@@ -71,6 +78,12 @@ class Builder {
   bool training_;
   std::uint64_t model_;
   std::int64_t random_sites_ = 0;
+  // Nodes and sites are only ever appended to a graph: what is new is indexed when it is looked
+  // for.
+  std::map<std::pair<ir::Core, std::string>, ir::NodeId> leaves_;
+  ir::NodeId indexed_nodes_ = 0;
+  std::unordered_multimap<std::size_t, std::int32_t> sites_;  // by hash
+  std::size_t indexed_sites_ = 0;
 };
 
 // Makes `builder` the current builder of this thread, which ops append to.

@@ -26,7 +26,9 @@ constexpr Primitive leaf(std::string_view name, Core core) {
 
 constexpr Primitive kInput = leaf("input", Core::input);
 constexpr Primitive kParameter = leaf("parameter", Core::parameter);
+constexpr Primitive kFlatParameters = leaf("flat_parameters", Core::flat_parameters);
 constexpr Primitive kState = leaf("state", Core::state);
+constexpr Primitive kFlatState = leaf("flat_state", Core::flat_state);
 
 constexpr Primitive kConstant = {
     .name = "constant",
@@ -52,7 +54,8 @@ constexpr Primitive kIota = {.name = "iota",
                                return Type{DType::i32, {size}};
                              }};
 
-constexpr const Primitive* kFamily[] = {&kInput, &kParameter, &kState, &kConstant, &kIota};
+constexpr const Primitive* kFamily[] = {
+    &kInput, &kParameter, &kFlatParameters, &kState, &kFlatState, &kConstant, &kIota};
 
 }  // namespace
 

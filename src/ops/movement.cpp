@@ -186,6 +186,7 @@ constexpr Primitive kCopy = {
     .scalar = [](ir::ScalarProgram&, std::span<const ir::Reg> in, const Attrs&) { return in[0]; }};
 
 constexpr Primitive kConcat = {.name = "concat",
+                               .id = ir::OpId::concat,
                                .core = Core::concat,
                                .arity = -1,
                                .attrs = ir::attrs_index<ir::AxisAttrs>(),

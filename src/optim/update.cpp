@@ -4,9 +4,10 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
+#include <unordered_map>
 
 #include "ir/rebuild.h"
+#include "ops/table.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::optim {
@@ -15,11 +16,16 @@ namespace {
 
 using ir::Result;
 
-// What a step would write. State is named as in update.h ("m:*" for all parameters). If `value` is
-// invalid, the parameters do not change.
+struct StateWrite {
+  ir::Core kind = ir::Core::state;  // or flat_state
+  std::string name;
+  Tensor value;
+};
+
+// What a step would write. If `value` is invalid, the parameters do not change.
 struct Next {
   Tensor value;
-  std::vector<std::pair<std::string, Tensor>> state;
+  std::vector<StateWrite> state;
   // State that can be infinite while the value is finite. All other non-finite state makes the
   // value non-finite.
   Tensor hidden = {};
@@ -35,13 +41,13 @@ class Update {
       : builder_(builder), options_(options) {}
 
   void run(const Tensor& loss, const std::vector<Trained>& trained, std::int64_t elements) {
-    value_ = builder_.leaf(ir::Core::parameter, ir::kFlat, {DType::f32, {elements}});
+    value_ = builder_.leaf(ir::Core::flat_parameters, "", {DType::f32, {elements}});
     for (const Trained& t : trained)
       if (t.decay) decaying_ = std::max(decaying_, t.offset + t.gradient.count());
     const auto own = [](const Trained& t) { return reshape(t.gradient, {t.gradient.count()}); };
     gradient_ = flatten(trained, elements, own);
     builder_.graph.results.push_back(
-        {Result::Kind::gradient, ir::kFlat, TensorAccess::node(gradient_)});
+        {Result::Kind::flat_gradient, "", TensorAccess::node(gradient_)});
     accumulates_ = options_.accumulate > 1;
     if (options_.purpose != Purpose::accumulate) prepare(trained, elements);
 
@@ -61,34 +67,36 @@ class Update {
  private:
   // Concatenates the gradients in the order of the parameters, with zeros in the gaps.
   template <class Part>
-  static Tensor flatten(const std::vector<Trained>& trained, std::int64_t elements,
-                        const Part& part) {
-    std::vector<Tensor> parts;
+  Tensor flatten(const std::vector<Trained>& trained, std::int64_t elements, const Part& part) {
+    std::vector<ir::NodeId> parts;
     for (std::size_t i = 0; i < trained.size(); ++i) {
       const Trained& t = trained[i];
       const Tensor g = part(t);
       const std::int64_t next = i + 1 < trained.size() ? trained[i + 1].offset : elements;
-      parts.push_back(pad(g, 0, 0, next - t.offset - t.gradient.count()));
+      parts.push_back(TensorAccess::node(pad(g, 0, 0, next - t.offset - t.gradient.count())));
     }
-    if (parts.size() == 1)
-      parts.push_back(zeros({0}));  // keep it a concat, because the plan looks for one
-    return concat(parts, 0);
+    // A concat even of one part: the parts of the flat gradient are computed into its memory.
+    return builder_.tensor(
+        builder_.graph.append(ops::primitive(ir::OpId::concat), parts, ir::AxisAttrs{.axis = 0}));
   }
 
-  // Name of the state that is kept for every parameter.
-  static std::string flat(const char* kind) { return std::string(kind) + ":" + ir::kFlat; }
-  Tensor state(const std::string& name) {
-    return builder_.leaf(ir::Core::state, name, {DType::f32, value_.shape()});
+  // State that is kept for every parameter.
+  Tensor flat_state(const std::string& name) {
+    return builder_.leaf(ir::Core::flat_state, name, {DType::f32, value_.shape()});
   }
 
   // Writes parameters and state, unless the guard forbids it.
   void write(const Next& next) {
-    for (const auto& [name, value] : next.state) write_state(name, value);
-    if (next.value.valid()) write_always(ir::kFlat, allowed(value_, next.value));
+    for (const StateWrite& state : next.state) write(state);
+    if (next.value.valid())
+      write_always(Result::Kind::flat_update, "", allowed(value_, next.value));
   }
-  void write_state(const std::string& name, const Tensor& value) {
-    write_always(name,
-                 allowed(builder_.leaf(ir::Core::state, name, {DType::f32, value.shape()}), value));
+  void write(const StateWrite& state) {
+    const Tensor before = builder_.leaf(state.kind, state.name, {DType::f32, state.value.shape()});
+    write_always(kind_of(state), state.name, allowed(before, state.value));
+  }
+  static Result::Kind kind_of(const StateWrite& state) {
+    return state.kind == ir::Core::flat_state ? Result::Kind::flat_update : Result::Kind::update;
   }
   Tensor allowed(const Tensor& before, const Tensor& value) const {
     return may_write_.valid() ? where(may_write_, value, before) : value;
@@ -99,12 +107,12 @@ class Update {
   void end_round() {
     const Tensor none = zeros(value_.shape());
     if (options_.non_finite == NonFinite::skip)
-      write_always(kSumsState, none);
+      write_always(Result::Kind::flat_update, kSumsState, none);
     else
-      write_state(kSumsState, none);
+      write({ir::Core::flat_state, kSumsState, none});
   }
-  void write_always(const std::string& name, const Tensor& value) {
-    builder_.graph.results.push_back({Result::Kind::update, name, TensorAccess::node(value)});
+  void write_always(Result::Kind kind, const std::string& name, const Tensor& value) {
+    builder_.graph.results.push_back({kind, name, TensorAccess::node(value)});
   }
   void output(const char* name, const Tensor& value) {
     builder_.graph.results.push_back({Result::Kind::output, name, TensorAccess::node(value)});
@@ -126,7 +134,7 @@ class Update {
     if (options_.non_finite == NonFinite::fail) {
       const Tensor before = builder_.leaf(ir::Core::state, kFailedState, {DType::i32, {}});
       failed = where(equal(before, 0), failed, before + 1);
-      write_always(kFailedState, failed);
+      write_always(Result::Kind::update, kFailedState, failed);
     }
     output(kFailedOutput, failed);
     may_write_ = equal(failed, 0);
@@ -138,7 +146,8 @@ class Update {
     if (std::none_of(nodes.begin(), nodes.end(),
                      [](const ir::Node& node) { return ir::checks_ids(node); }))
       return;
-    write_always(kStepsState, builder_.leaf(ir::Core::state, kStepsState, {DType::i32, {}}) + 1);
+    write_always(Result::Kind::update, kStepsState,
+                 builder_.leaf(ir::Core::state, kStepsState, {DType::i32, {}}) + 1);
   }
 
   // Prepares the rest of the optimizer's inputs: normalised gradients, the clip factor, the rate.
@@ -165,12 +174,13 @@ class Update {
   Tensor gradient(const Lens& lens) {
     Tensor g = lens(gradient_);
     if (accumulates_ && !is_averaged_)
-      g = lens(state(kSumsState)) + g * (1.0f / static_cast<float>(options_.accumulate));
+      g = lens(flat_state(kSumsState)) + g * (1.0f / static_cast<float>(options_.accumulate));
     return clip_.valid() ? g * clip_ : g;
   }
 
   Next next(const Lens& lens) {
-    if (options_.purpose == Purpose::accumulate) return {{}, {{kSumsState, gradient(lens)}}};
+    if (options_.purpose == Purpose::accumulate)
+      return {{}, {{ir::Core::flat_state, kSumsState, gradient(lens)}}};
     return std::visit([&](const auto& optimizer) { return next_of(optimizer, lens); },
                       options_.optimizer);
   }
@@ -187,8 +197,8 @@ class Update {
     if (sgd.weight_decay != 0 && decaying_ > 0)
       g = g + value * decay_of(full({}, sgd.weight_decay), lens);
     if (sgd.momentum != 0) {
-      const Tensor velocity = lens(state(flat("momentum"))) * sgd.momentum + g;
-      out.state.emplace_back(flat("momentum"), velocity);
+      const Tensor velocity = lens(flat_state("momentum")) * sgd.momentum + g;
+      out.state.push_back({ir::Core::flat_state, "momentum", velocity});
       g = sgd.nesterov ? g + velocity * sgd.momentum : velocity;
     }
     out.value = value - g * rate_;
@@ -214,15 +224,19 @@ class Update {
     const Tensor rate = rate_ / correction(adam.beta1);
     const Tensor root = rsqrt(correction(adam.beta2));
     const Tensor g = gradient(lens);
-    const Tensor m = lens(state(flat("m"))) * adam.beta1 + g * (1 - adam.beta1);
-    const Tensor v = lens(state(flat("v"))) * adam.beta2 + g * g * (1 - adam.beta2);
+    const Tensor m = lens(flat_state("m")) * adam.beta1 + g * (1 - adam.beta1);
+    const Tensor v = lens(flat_state("v")) * adam.beta2 + g * g * (1 - adam.beta2);
     Tensor value = lens(value_);
     if (decay != 0 && decaying_ > 0) value = value - value * decay_of(rate_ * decay, lens);
     Tensor divisor = sqrt(v) * root + adam.eps;
     if (is_parameter_.valid()) divisor = where(lens(is_parameter_), divisor, 1.0f);
     value = value - rate * (m / divisor);
     // An infinite v divides m by infinity.
-    return {value, {{kUpdatesState, t}, {flat("m"), m}, {flat("v"), v}}, v};
+    return {value,
+            {{ir::Core::state, kUpdatesState, t},
+             {ir::Core::flat_state, "m", m},
+             {ir::Core::flat_state, "v", v}},
+            v};
   }
 
   // Without an eps, the gaps between parameters, where all is zero, would become NaN.
@@ -277,16 +291,18 @@ void check(const AdamW& adam) {
 // so that the update overwrites what everything else has read.
 ir::Graph with_flat_parameters(const ir::Graph& graph, const std::vector<Trained>& trained,
                                std::int64_t elements) {
-  std::map<std::string_view, std::int64_t> offsets{{ir::kFlat, 0}};
+  std::unordered_map<std::string_view, std::int64_t> offsets;
   for (const Trained& t : trained) offsets.emplace(t.name, t.offset);
   ops::Builder builder;
   ops::BuildScope scope(builder);
   builder.forced_site = 0;
   ir::rebuild(graph, builder.graph, [&](ir::NodeId, const ir::Node& node) -> ir::NodeId {
-    if (node.op->core != ir::Core::parameter) return ir::kKeep;
+    const bool is_flat = node.op->core == ir::Core::flat_parameters;
+    if (node.op->core != ir::Core::parameter && !is_flat) return ir::kKeep;
     const auto offset = offsets.find(node.as<ir::LeafAttrs>().name);
-    if (offset == offsets.end()) return ir::kKeep;  // frozen
-    const Tensor flat = builder.leaf(ir::Core::parameter, ir::kFlat, {DType::f32, {elements}});
+    if (offset == offsets.end() && !is_flat) return ir::kKeep;  // frozen
+    const Tensor flat = builder.leaf(ir::Core::flat_parameters, "", {DType::f32, {elements}});
+    if (is_flat) return TensorAccess::node(flat);
     const Shape& shape = node.type.shape;
     return TensorAccess::node(reshape(narrow(flat, 0, offset->second, shape.count()), shape));
   });
@@ -305,7 +321,9 @@ void append_update(ops::Builder& builder, const Tensor& loss, const std::vector<
   builder.forced_site = 0;
   Update(builder, options).run(loss, trained, elements);
   builder.forced_site = -1;
-  builder.graph = with_flat_parameters(builder.graph, trained, elements);
+  for (const Trained& t : trained)
+    builder.graph.flat.push_back({t.name, t.offset, t.gradient.count()});
+  builder.replace(with_flat_parameters(builder.graph, trained, elements));
 }
 
 }  // namespace tensorgrad::optim

@@ -34,9 +34,8 @@ struct UpdateOptions {
   Purpose purpose = Purpose::apply;
 };
 
-// Names of results and state that the runtime reads. State is named kind:what ("m:*" for all
-// parameters). Parameter names contain no colon, so a field called `m` cannot collide with Adam's
-// m.
+// Names of results and state that the runtime reads. Names of state contain a colon, which names of
+// a user's state do not. Flat state has names of its own ("m", "v").
 inline constexpr const char* kFailedOutput =
     "$failed";  // i32: 0, or the number of steps since the last finite step
 inline constexpr const char* kNormOutput = "$grad_norm";
@@ -46,7 +45,7 @@ inline constexpr const char* kStepsState =
     "guard:steps";  // i32: number of steps; not written at a bad id, like all state
 inline constexpr const char* kUpdatesState = "adam:updates";
 inline constexpr const char* kSumsState =
-    "accumulated:*";  // of the gradients of a round, each divided by its number of steps
+    "accumulated";  // flat: of the gradients of a round, each divided by its number of steps
 
 // Throws a UserError if a setting of the optimizer is invalid. The learning rate is a schedule and
 // is checked at each step.

@@ -14,7 +14,7 @@ ir::Graph expand(const ir::Graph& graph) {
     for (const NodeId input : node.inputs) in.push_back(rewriter.tensor(input));
     ir::CallSite site = graph.sites[usize(node.site)];
     if (site.composite.empty()) site.composite = node.op->name;
-    rewriter.builder().forced_site = rewriter.graph().intern(site);
+    rewriter.builder().forced_site = rewriter.builder().intern(site);
     return Rewriter::node(node.op->expand(in, node.attrs));
   });
 }

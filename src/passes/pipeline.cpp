@@ -16,26 +16,33 @@ namespace tensorgrad::passes {
 
 namespace {
 
+// A pass that is the same for all devices.
+template <ir::Graph (*pass)(const ir::Graph&)>
+ir::Graph any(const ir::Graph& graph, const ir::DeviceModel&) {
+  return pass(graph);
+}
+
 constexpr Pass kBeforeGradients[] = {
-    {"attention", "attention that is written out is one op", recognise_attention},
+    {"attention", "attention that is written out is one op", any<recognise_attention>},
 };
 
 constexpr Pass kPipeline[] = {
-    {"expand", "softmax, norms and the like are written with simpler ops", expand},
-    {"fold", "what depends on numbers alone is a number", fold},
-    {"algebra", "no arithmetic that changes nothing, scales and offsets joined", algebra},
-    {"join", "no sum that puts parts side by side", join},
-    {"views", "no view that changes nothing, chains of views joined", views},
-    {"cse", "nothing is computed twice", cse},
-    {"products", "a sum of products side by side is one product", products},
-    {"dce", "nothing is computed that no result needs", dce},
+    {"expand", "softmax, norms and the like are written with simpler ops", any<expand>, false},
+    {"fold", "what depends on constants alone is a constant", any<fold>},
+    {"algebra", "no arithmetic that changes nothing; scales and offsets are combined",
+     any<algebra>},
+    {"join", "a sum of padded parts is a concat", any<join>},
+    {"views", "no view that changes nothing; chains of views are combined", any<views>},
+    {"cse", "nothing is computed twice", any<cse>},
+    {"products", "a sum of matmuls of neighbouring columns is one matmul", products},
+    {"dce", "nothing is computed that no result needs", any<dce>},
 };
 
-ir::Graph run(std::span<const Pass> passes, ir::Graph graph,
+ir::Graph run(std::span<const Pass> passes, ir::Graph graph, const ir::DeviceModel& model,
               const std::vector<std::string>& without) {
   for (const Pass& pass : passes)
-    if (std::find(without.begin(), without.end(), pass.name) == without.end())
-      graph = pass.run(graph);
+    if (!pass.optional || std::find(without.begin(), without.end(), pass.name) == without.end())
+      graph = pass.run(graph, model);
   ir::verify(graph);
   return graph;
 }
@@ -46,11 +53,12 @@ std::span<const Pass> before_gradients() { return kBeforeGradients; }
 std::span<const Pass> pipeline() { return kPipeline; }
 
 ir::Graph recognise(ir::Graph graph, const std::vector<std::string>& without) {
-  return run(kBeforeGradients, std::move(graph), without);
+  return run(kBeforeGradients, std::move(graph), {}, without);
 }
 
-ir::Graph simplify(ir::Graph graph, const std::vector<std::string>& without) {
-  return run(kPipeline, std::move(graph), without);
+ir::Graph simplify(ir::Graph graph, const ir::DeviceModel& model,
+                   const std::vector<std::string>& without) {
+  return run(kPipeline, std::move(graph), model, without);
 }
 
 }  // namespace tensorgrad::passes

@@ -1,5 +1,5 @@
-// The passes as readable lists in the order they run: before differentiation, and stage `simplify`.
-// Any of them can be left out by name; the graph that comes out is another, its values are not.
+// The passes in the order they run: those of stage `recognise`, and those of stage `simplify`. All
+// but `expand` can be left out by name: the graph is another then, its values are not.
 #pragma once
 
 #include <span>
@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/device_model.h"
 #include "ir/graph.h"
 
 namespace tensorgrad::passes {
@@ -14,15 +15,16 @@ namespace tensorgrad::passes {
 struct Pass {
   std::string_view name;
   std::string_view what;  // becomes true, in a few words
-  ir::Graph (*run)(const ir::Graph&);
+  ir::Graph (*run)(const ir::Graph&, const ir::DeviceModel&);
+  bool optional = true;  // may be left out
 };
 
 std::span<const Pass> before_gradients();
 std::span<const Pass> pipeline();
 
-// What the user wrote with the passes that come before differentiation, but those named.
+// Each runs its passes in order but those in `without`, and verifies the result.
 ir::Graph recognise(ir::Graph graph, const std::vector<std::string>& without = {});
-// All passes in order but those named; the result is verified.
-ir::Graph simplify(ir::Graph graph, const std::vector<std::string>& without = {});
+ir::Graph simplify(ir::Graph graph, const ir::DeviceModel& model,
+                   const std::vector<std::string>& without = {});
 
 }  // namespace tensorgrad::passes

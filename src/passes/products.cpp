@@ -30,7 +30,8 @@ struct Term {
 
 class Products {
  public:
-  explicit Products(const Graph& from) : from_(from), uses_(usize(from.size()), 0) {
+  Products(const Graph& from, const ir::DeviceModel& model)
+      : from_(from), model_(model), uses_(usize(from.size()), 0) {
     for (const Node& node : from.nodes)
       for (const NodeId input : node.inputs) ++uses_[usize(input)];
     for (const ir::Result& result : from.results) ++uses_[usize(result.node)];
@@ -55,7 +56,7 @@ class Products {
     Term a, b;
     if (!find(sum.inputs[0], a) || !find(sum.inputs[1], b)) return -1;
     if (b.meets(a)) std::swap(a, b);
-    if (!a.meets(b) || better_apart(2 * sum.type.shape.count() * a.K)) return -1;
+    if (!a.meets(b) || model_.apart.contains(2 * sum.type.shape.count() * a.K)) return -1;
     a.count += b.count;
     const Tensor left = narrow(rewriter_.tensor(a.left), 1, a.begin, a.count * a.K);
     const Tensor stored = reshape(
@@ -99,6 +100,7 @@ class Products {
   }
 
   const Graph& from_;
+  const ir::DeviceModel& model_;
   std::vector<int> uses_;
   Rewriter rewriter_;
   NodeId next_ = 0;
@@ -108,6 +110,8 @@ class Products {
 
 }  // namespace
 
-Graph products(const Graph& graph) { return Products(graph).run(); }
+Graph products(const Graph& graph, const ir::DeviceModel& model) {
+  return Products(graph, model).run();
+}
 
 }  // namespace tensorgrad::passes

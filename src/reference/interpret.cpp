@@ -19,7 +19,8 @@ using ir::NodeId;
 std::string text(const ir::Type& type) { return name(type.dtype) + type.shape.text(); }
 
 bool is_leaf(std::string_view name) {
-  return name == "input" || name == "parameter" || name == "state";
+  return name == "input" || name == "parameter" || name == "flat_parameters" || name == "state" ||
+         name == "flat_state";
 }
 
 const Evaluation* find(std::string_view name) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/device_model.h"
 #include "ir/kernel.h"
 #include "tensorgrad/device.h"
 #include "tensorgrad/progress.h"
@@ -30,10 +31,18 @@ struct IndexFailure {
   std::int64_t value = 0;
 };
 
-// Kernels made ready to run.
+// Kernels as the code that a device runs.
+class Emitted {
+ public:
+  virtual ~Emitted() = default;
+  virtual std::string text() const = 0;
+};
+
+// Code made ready to run.
 class Loaded {
  public:
   virtual ~Loaded() = default;
+  virtual std::string text() const = 0;  // what is submitted for a run
   // What the device is given each time they run.
   virtual std::int64_t dispatches() const = 0;
   virtual std::int64_t passes() const { return 0; }
@@ -75,10 +84,14 @@ class Device {
   virtual void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) = 0;
   virtual std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset,
                                               std::int64_t bytes) = 0;
-  // `tag` (0 to 63) tells the kernels that share one place for bad ids apart. `progress` may be
-  // called by submit() too: by the first one, where the driver compiles only then, and for
-  // profile().
-  virtual std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag = 0,
+  // Costs and limits of this kind of device.
+  virtual const ir::DeviceModel& model() const = 0;
+  // `tag` (0 to 63) tells the kernels that share one place for bad ids apart.
+  virtual std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag = 0,
+                                              const CompileCallback& progress = {}) = 0;
+  // `emitted` is this device's. `progress` may be called by submit() too: by the first one, where
+  // the driver compiles only then, and for profile().
+  virtual std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
                                        const CompileCallback& progress = {}) = 0;
   // Runs the kernels in order, or sees to it that they will. `loaded` and the buffers outlive the
   // run.

@@ -1,7 +1,10 @@
 #include "schedule/arena.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <numeric>
+#include <queue>
 
 #include "schedule/layout.h"
 #include "support/integers.h"
@@ -9,6 +12,75 @@
 namespace tensorgrad::schedule {
 
 namespace {
+
+// Placing blocks in an order other than that of time compares all pairs of blocks.
+constexpr std::size_t kMostBlocksCompared = 8192;
+
+// The lowest offset from `at` on where that many elements lie within one piece, or start one.
+std::int64_t inside_piece(std::int64_t at, std::int64_t size, std::int64_t piece) {
+  return at % piece + size <= piece ? at : round_up(at, piece);
+}
+
+// Free memory, without end.
+class FreeList {
+ public:
+  explicit FreeList(std::int64_t piece) : piece_(piece) {}
+
+  // The lowest gap that is large enough.
+  std::int64_t allocate(std::int64_t size) {
+    for (auto gap = gaps_.begin();; ++gap) {
+      const auto [begin, end] = *gap;
+      const std::int64_t at = inside_piece(begin, size, piece_);
+      if (at + size > end) continue;
+      gaps_.erase(gap);
+      if (begin < at) gaps_.emplace(begin, at);
+      if (at + size < end) gaps_.emplace(at + size, end);
+      return at;
+    }
+  }
+
+  void release(std::int64_t begin, std::int64_t size) {
+    if (size == 0) return;
+    std::int64_t end = begin + size;
+    auto next = gaps_.lower_bound(begin);
+    if (next != gaps_.end() && next->first == end) {
+      end = next->second;
+      next = gaps_.erase(next);
+    }
+    if (next != gaps_.begin() && std::prev(next)->second == begin)
+      std::prev(next)->second = end;
+    else
+      gaps_.emplace(begin, end);
+  }
+
+ private:
+  std::int64_t piece_;
+  std::map<std::int64_t, std::int64_t> gaps_{{0, std::numeric_limits<std::int64_t>::max()}};
+};
+
+// Blocks in the order of time, each into the lowest gap.
+Packing first_fit_in_time(const std::vector<Block>& blocks, std::int64_t piece) {
+  std::vector<std::size_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return blocks[a].born < blocks[b].born; });
+  Packing out;
+  out.offsets.assign(blocks.size(), 0);
+  FreeList memory(piece);
+  using Death = std::pair<int, std::size_t>;  // stage, block
+  std::priority_queue<Death, std::vector<Death>, std::greater<>> alive;
+  for (const std::size_t i : order) {
+    for (; !alive.empty() && alive.top().first < blocks[i].born; alive.pop()) {
+      const std::size_t dead = alive.top().second;
+      memory.release(out.offsets[dead], aligned(blocks[dead].elements));
+    }
+    const std::int64_t size = aligned(blocks[i].elements);
+    out.offsets[i] = memory.allocate(size);
+    out.elements = std::max(out.elements, out.offsets[i] + size);
+    alive.emplace(blocks[i].dies, i);
+  }
+  return out;
+}
 
 // Each block, in the given order, goes into the lowest gap between those that live at the same
 // time.
@@ -19,15 +91,13 @@ Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_
   std::vector<std::size_t> placed;  // by offset
   for (const std::size_t i : order) {
     const std::int64_t size = aligned(blocks[i].elements);
-    const auto inside = [&](std::int64_t at) {
-      return at % piece + size <= piece ? at : round_up(at, piece);
-    };
     std::int64_t offset = 0;
     for (const std::size_t other : placed) {
       const Block& b = blocks[other];
       if (b.born > blocks[i].dies || blocks[i].born > b.dies) continue;
       if (offset + size <= out.offsets[other]) break;
-      offset = std::max(offset, inside(out.offsets[other] + aligned(b.elements)));
+      offset =
+          std::max(offset, inside_piece(out.offsets[other] + aligned(b.elements), size, piece));
     }
     out.offsets[i] = offset;
     out.elements = std::max(out.elements, offset + size);
@@ -42,10 +112,12 @@ Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_
 }  // namespace
 
 Packing pack(const std::vector<Block>& blocks, std::int64_t piece) {
-  std::vector<std::size_t> order(blocks.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  Packing best = first_fit(blocks, order, piece);
+  Packing best = first_fit_in_time(blocks, piece);
+  if (blocks.size() > kMostBlocksCompared) return best;
+  const std::int64_t least = most_alive(blocks).elements;
   const auto try_by = [&](auto key) {
+    if (best.elements == least) return;
+    std::vector<std::size_t> order(blocks.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return key(blocks[a]) > key(blocks[b]); });
@@ -59,12 +131,16 @@ Packing pack(const std::vector<Block>& blocks, std::int64_t piece) {
 }
 
 Peak most_alive(const std::vector<Block>& blocks) {
+  std::map<int, std::int64_t> change;  // of the elements alive, by stage
+  for (const Block& b : blocks) {
+    change[b.born] += aligned(b.elements);
+    change[b.dies + 1] -= aligned(b.elements);
+  }
   Peak most;
-  for (const Block& at : blocks) {  // the peak is reached where something is born
-    std::int64_t alive = 0;
-    for (const Block& b : blocks)
-      if (b.born <= at.born && at.born <= b.dies) alive += aligned(b.elements);
-    if (alive > most.elements) most = {alive, at.born};
+  std::int64_t alive = 0;
+  for (const auto& [stage, more] : change) {
+    alive += more;
+    if (alive > most.elements) most = {alive, stage};
   }
   return most;
 }

@@ -1,6 +1,7 @@
 #include "schedule/fuser.h"
 
 #include <algorithm>
+#include <set>
 
 #include "support/integers.h"
 
@@ -9,15 +10,14 @@ namespace tensorgrad::schedule {
 namespace {
 
 constexpr Switch kSwitches[] = {
-    {"fuse", "nodes share kernels at all"},
-    {"inline", "cheap work is done where it is read"},
-    {"merge", "groups of rows become one where values pass element by element"},
-    {"side_by_side", "alike kernels that do not need each other become one"},
-    {"ride", "bias gradients are made while a product packs its operand"},
-    {"overlap",
-     "small kernels that do not need each other run at the same time where the device can"},
-    {"in_place", "a kernel writes over an operand that nobody reads afterwards"},
-    {"reuse", "temporaries share memory when their lifetimes do not meet"},
+    {"fuse", "nodes share kernels at all", "fuse"},
+    {"inline", "cheap work is done where it is read", "fuse"},
+    {"merge", "groups of rows become one where values pass element by element", "fuse"},
+    {"side_by_side", "alike kernels that do not need each other become one", "fuse"},
+    {"ride", "bias gradients are computed while a matmul packs its operand", "fuse"},
+    {"overlap", "small kernels that do not need each other may run concurrently", "fuse"},
+    {"in_place", "a kernel overwrites an operand that is not read afterwards", "plan"},
+    {"reuse", "temporaries share memory when their lifetimes do not overlap", "plan"},
 };
 
 }  // namespace
@@ -35,28 +35,21 @@ Fused Fuser::run() {
   out_.inlined.assign(n, false);
   out_.line.assign(n, false);
   out_.product.assign(n, -1);
-  held_.assign(n, false);
-  uses_.assign(n, 0);
   out_.joined.assign(n, false);
-  std::vector<bool> live = ir::live_nodes(graph_);
-  operands_.resize(n);
+  held_.assign(n, false);
+  for (const ir::Node& node : graph_.nodes) counts_.push_back(node.type.shape.count());
   for (const ir::Result& result : graph_.results) held_[usize(base_of(graph_, result.node))] = true;
+  std::vector<bool> live = ir::live_nodes(graph_);
   if (on("fuse")) {
     if (on("inline")) find_numbers(live);
     find_joined();
   }
-  // Neither numbers nor joined parts are computed as nodes of their own.
+  // Neither inlined constants nor joined parts are computed as nodes of their own.
+  for (std::size_t id = 0; id < n; ++id)
+    live[id] = live[id] && computes(graph_.nodes[id]) && !out_.inlined[id] && !out_.joined[id];
+  find_operands(live);
   for (NodeId id = 0; id < graph_.size(); ++id)
-    if (out_.inlined[usize(id)] || out_.joined[usize(id)]) live[usize(id)] = false;
-  for (NodeId id = 0; id < graph_.size(); ++id) {
-    if (!live[usize(id)] || !computes(graph_[id])) continue;
-    for (const NodeId input : graph_[id].inputs) {
-      operands_[usize(id)].push_back(operand_of(graph_, input));
-      ++uses_[usize(operands_[usize(id)].back().base)];
-    }
-  }
-  for (NodeId id = 0; id < graph_.size(); ++id)
-    if (live[usize(id)] && computes(graph_[id])) place(id);
+    if (live[usize(id)]) place(id);
   if (on("fuse")) {
     if (on("inline")) {
       evict_kept_twice();
@@ -70,25 +63,34 @@ Fused Fuser::run() {
   return std::move(out_);
 }
 
+void Fuser::find_operands(const std::vector<bool>& live) {
+  operands_.resize(live.size());
+  users_.resize(live.size());
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    if (!live[usize(id)]) continue;
+    for (const NodeId input : graph_[id].inputs) {
+      operands_[usize(id)].push_back(operand_of(graph_, input));
+      users_[usize(operands_[usize(id)].back().base)].push_back(
+          {id, operands_[usize(id)].size() - 1});
+    }
+  }
+}
+
 // The flat gradient: every part is itself a gradient that is kept, and they lie side by side.
 void Fuser::find_joined() {
-  const NodeId flat = graph_.find(ir::Result::Kind::gradient, ir::kFlat);
+  const NodeId flat = graph_.find(ir::Result::Kind::flat_gradient, "");
   if (flat < 0 || graph_[flat].op->core != Core::concat) return;
-  std::vector<NodeId> bases;
+  std::set<NodeId> kept, bases;
+  for (const ir::Result& r : graph_.results)
+    if (r.kind == ir::Result::Kind::gradient) kept.insert(base_of(graph_, r.node));
   for (const NodeId part : graph_[flat].inputs) {
     if (count(part) == 0) continue;
     NodeId id = part;
     if (std::holds_alternative<ir::PadAttrs>(graph_[id].attrs)) id = graph_[id].inputs[0];
     const NodeId base = base_of(graph_, id);
-    const bool kept =
-        std::any_of(graph_.results.begin(), graph_.results.end(), [&](const ir::Result& r) {
-          return r.kind == ir::Result::Kind::gradient && r.node != flat &&
-                 base_of(graph_, r.node) == base;
-        });
-    if (!kept || !is_alias(graph_, id) || !computes(graph_[base]) || out_.inlined[usize(base)])
+    if (!kept.contains(base) || !is_alias(graph_, id) || !computes(graph_[base]) ||
+        out_.inlined[usize(base)] || !bases.insert(base).second)
       return;
-    if (std::find(bases.begin(), bases.end(), base) != bases.end()) return;
-    bases.push_back(base);
   }
   out_.joined[usize(flat)] = true;
 }
@@ -104,39 +106,11 @@ bool Fuser::reads_joined_part(const Operand& operand, int g) const {
 
 void Fuser::absorb(int a, int b) {
   Group &into = group(a), &from = group(b);
-  needs_.merge(a, b);
+  dependencies_.merge(a, b);
   for (const NodeId id : from.nodes) out_.group[usize(id)] = a;
   into.nodes.insert(into.nodes.end(), from.nodes.begin(), from.nodes.end());
   std::sort(into.nodes.begin(), into.nodes.end());
   from.nodes.clear();
-}
-int Needs::add() {
-  for (auto& row : rows_) row.push_back(false);
-  rows_.emplace_back(rows_.size() + 1, false);
-  return static_cast<int>(rows_.size()) - 1;
-}
-
-void Needs::link(int group, int other) {
-  if (group == other || needs(group, other)) return;
-  std::vector<bool> more = rows_[usize(other)];
-  more[usize(other)] = true;
-  for (std::size_t g = 0; g < rows_.size(); ++g)
-    if (static_cast<int>(g) == group || rows_[g][usize(group)])
-      for (std::size_t i = 0; i < more.size(); ++i) rows_[g][i] = rows_[g][i] || more[i];
-}
-
-void Needs::merge(int into, int from) {
-  const std::vector<bool> needed = rows_[usize(from)];
-  std::vector<int> needing;
-  for (std::size_t g = 0; g < rows_.size(); ++g) {
-    if (rows_[g][usize(from)] && static_cast<int>(g) != into)
-      needing.push_back(static_cast<int>(g));
-    rows_[g][usize(from)] = false;
-  }
-  rows_[usize(from)].assign(rows_.size(), false);
-  for (std::size_t i = 0; i < rows_.size(); ++i)
-    if (needed[i] && static_cast<int>(i) != into) link(into, static_cast<int>(i));
-  for (const int g : needing) link(g, into);
 }
 
 bool spreads_lines(const IndexMap& map, std::int64_t lines, std::int64_t length) {
@@ -146,8 +120,9 @@ bool spreads_lines(const IndexMap& map, std::int64_t lines, std::int64_t length)
          (lines == 1 || two.stride(0) == 1) && (length == 1 || two.stride(1) == 0);
 }
 
-Fused fuse(const Graph& graph, const std::vector<std::string>& without) {
-  return Fuser(graph, without).run();
+Fused fuse(const Graph& graph, const ir::DeviceModel& model,
+           const std::vector<std::string>& without) {
+  return Fuser(graph, model, without).run();
 }
 
 }  // namespace tensorgrad::schedule

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/device_model.h"
 #include "ir/graph.h"
 
 namespace tensorgrad::schedule {
@@ -40,10 +41,12 @@ struct Fused {
 struct Switch {
   std::string_view name;
   std::string_view what;
+  std::string_view stage;
 };
 std::span<const Switch> switches();
 
-Fused fuse(const ir::Graph& graph, const std::vector<std::string>& without = {});
+Fused fuse(const ir::Graph& graph, const ir::DeviceModel& model,
+           const std::vector<std::string>& without = {});
 
 // The longest row that a group with more than one pass over it may have.
 inline constexpr std::int64_t kLongestRow = 4096;

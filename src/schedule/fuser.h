@@ -7,33 +7,27 @@
 #include <utility>
 #include <vector>
 
+#include "ir/device_model.h"
+#include "schedule/dependencies.h"
 #include "schedule/fuse.h"
 #include "schedule/operand.h"
 #include "support/integers.h"
 
 namespace tensorgrad::schedule {
 
-// Which groups a group needs, directly or not.
-class Needs {
- public:
-  int add();
-  bool needs(int group, int other) const { return rows_[usize(group)][usize(other)]; }
-  // `group` now needs `other` and all that it needs; so does everything that needs `group`.
-  void link(int group, int other);
-  // `from` is gone: what it needed, `into` needs; whoever needed it needs `into`.
-  void merge(int into, int from);
-
- private:
-  std::vector<std::vector<bool>> rows_;
-};
-
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, const std::vector<std::string>& without)
-      : graph_(graph), without_(without) {}
+  Fuser(const ir::Graph& graph, const ir::DeviceModel& model,
+        const std::vector<std::string>& without)
+      : graph_(graph), model_(model), without_(without) {}
   Fused run();
 
  private:
+  struct Use {
+    ir::NodeId reader = -1;
+    std::size_t operand = 0;
+  };
+
   static constexpr std::size_t kMostNodes = 96;  // of a group, so that programs stay readable
 
   // join.cpp
@@ -48,11 +42,13 @@ class Fuser {
   // inline.cpp
   void find_numbers(const std::vector<bool>& live);
   void evict_kept_twice();
-  void find_needs();
+  bool is_kept_twice(ir::NodeId id, int g);
+  void find_dependencies();
+  ir::NodeId only_value_read_outside(int g) const;
   void inline_producers();
   bool takes_program(ir::NodeId reader, std::size_t index, const Group& from);
-  // The reader outside that group, and which of its operands it is.
-  std::pair<ir::NodeId, std::size_t> reader_of(ir::NodeId id, int own) const;
+  // The first reader outside that group, and which of its operands it reads as.
+  Use reader_of(ir::NodeId id, int own) const;
 
   // merge.cpp
   // Two groups of rows as one: whether the members of each are lines then, and of which rows.
@@ -66,7 +62,8 @@ class Fuser {
   bool edges_fit(int a, int b, const Merged& m) const;
   ir::NodeId final_reader(ir::NodeId id) const;
   bool reads(int b, int a) const;
-  bool adjacent(int a, int b) const;
+  bool try_to_merge(int a, int b);
+  bool is_single_value(const Group& g) const;
 
   // side_by_side.cpp
   void merge_side_by_side();
@@ -75,23 +72,26 @@ class Fuser {
   bool same_lines(const Group& a, const Group& b) const;
   bool same_left(const Group& a, const Group& b) const;
   ir::NodeId first_product(const Group& g) const;
+  std::vector<ir::NodeId> shared_bases(const Group& g) const;
+  bool is_column_sum(const Group& g) const;
   ir::NodeId matching_product(const Group& g, ir::NodeId base, const ir::IndexMap& wanted) const;
 
   // order.cpp
   void order();
   void link_updates();
+  void number_groups(const std::vector<std::vector<int>>& stages);
   bool is_small(const Group& g) const;
 
   // fuse.cpp
   bool on(std::string_view name) const {
     return std::find(without_.begin(), without_.end(), name) == without_.end();
   }
+  void find_operands(const std::vector<bool>& live);
   void find_joined();
   bool reads_joined_part(const Operand& operand, int g) const;
   void absorb(int a, int b);
-  bool independent(int a, int b) const { return !needs_.needs(a, b) && !needs_.needs(b, a); }
   Group& group(int g) { return out_.groups[usize(g)]; }
-  std::int64_t count(ir::NodeId id) const { return graph_[id].type.shape.count(); }
+  std::int64_t count(ir::NodeId id) const { return counts_[usize(id)]; }
   // Whether the operand is that many elements of its base's memory as they stand.
   bool alias(const Operand& operand, std::int64_t elements) const {
     return count(operand.base) == elements && operand.map.shape().count() == elements &&
@@ -110,11 +110,13 @@ class Fuser {
   }
 
   const ir::Graph& graph_;
+  const ir::DeviceModel& model_;
   const std::vector<std::string>& without_;
   Fused out_;
-  Needs needs_;
+  Dependencies dependencies_;
+  std::vector<std::int64_t> counts_;            // elements of each node
   std::vector<std::vector<Operand>> operands_;  // of each node that computes
-  std::vector<int> uses_;                       // by nodes that compute, views looked through
+  std::vector<std::vector<Use>> users_;         // nodes that compute, through views, in order
   std::vector<bool> held_;                      // results
 };
 

@@ -45,83 +45,72 @@ void Fuser::find_numbers(const std::vector<bool>& live) {
   }
 }
 
-// Elementwise work on what is kept anyway would be one more tensor in memory: on a product, when
-// only rows and columns read it, and on rows, when one other group of rows does. It leaves the
-// group.
+// Elementwise work on what is kept anyway would be one more tensor in memory. It leaves the group.
 void Fuser::evict_kept_twice() {
-  std::vector<std::vector<NodeId>> users(usize(graph_.size()));
-  for (NodeId id = 0; id < graph_.size(); ++id)
-    for (const Operand& operand : operands_[usize(id)]) users[usize(operand.base)].push_back(id);
   const int n = static_cast<int>(out_.groups.size());
   for (int g = 0; g < n; ++g) {
-    const bool rows = group(g).kind == Group::Kind::rows;
-    if (!rows && group(g).kind != Group::Kind::matmul) continue;
+    if (group(g).kind != Group::Kind::rows && group(g).kind != Group::Kind::matmul) continue;
     const std::vector<NodeId> nodes = group(g).nodes;
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
       const NodeId id = *it;
-      if (graph_[id].op->core != Core::elementwise || held_[usize(id)] || users[usize(id)].empty())
-        continue;
-      if (rows &&
-          (out_.line[usize(id)] || users[usize(id)].size() > 1 || group(g).nodes.size() < 2))
-        continue;
-      const bool read_by_rows =
-          std::all_of(users[usize(id)].begin(), users[usize(id)].end(), [&](NodeId user) {
-            const Core core = graph_[user].op->core;
-            return out_.group[usize(user)] != g &&
-                   group(out_.group[usize(user)]).kind != Group::Kind::matmul &&
-                   (core == Core::elementwise || core == Core::reduce);
-          });
-      const bool kept_anyway = std::all_of(
-          operands_[usize(id)].begin(), operands_[usize(id)].end(), [&](const Operand& o) {
-            if (out_.group[usize(o.base)] != g) return !rows;  // rows would read one tensor more
-            if (held_[usize(o.base)]) return true;
-            return std::any_of(
-                users[usize(o.base)].begin(), users[usize(o.base)].end(),
-                [&](NodeId user) { return user != id && out_.group[usize(user)] != g; });
-          });
-      if (!read_by_rows || !kept_anyway) continue;
+      if (!is_kept_twice(id, g)) continue;
       auto& left = group(g).nodes;
       left.erase(std::find(left.begin(), left.end(), id));
       out_.product[usize(id)] = -1;
       start(id);
     }
   }
-  find_needs();
+  find_dependencies();
+}
+
+// Work on a matmul's result, when only rows and columns read it; work in rows, when one other group
+// of rows or columns reads it.
+bool Fuser::is_kept_twice(NodeId id, int g) {
+  const bool rows = group(g).kind == Group::Kind::rows;
+  const auto& users = users_[usize(id)];
+  if (graph_[id].op->core != Core::elementwise || held_[usize(id)] || users.empty()) return false;
+  if (rows && (out_.line[usize(id)] || users.size() > 1 || group(g).nodes.size() < 2)) return false;
+  const bool read_by_rows = std::all_of(users.begin(), users.end(), [&](const Use& use) {
+    const Core core = graph_[use.reader].op->core;
+    const int reader = out_.group[usize(use.reader)];
+    return reader != g && group(reader).kind != Group::Kind::matmul &&
+           (core == Core::elementwise || core == Core::reduce);
+  });
+  if (!read_by_rows) return false;
+  return std::all_of(operands_[usize(id)].begin(), operands_[usize(id)].end(),
+                     [&](const Operand& o) {
+                       if (out_.group[usize(o.base)] != g)
+                         return !rows;  // rows would read one tensor more
+                       if (held_[usize(o.base)]) return true;
+                       const auto& others = users_[usize(o.base)];
+                       return std::any_of(others.begin(), others.end(), [&](const Use& use) {
+                         return use.reader != id && out_.group[usize(use.reader)] != g;
+                       });
+                     });
 }
 
 // From the start: a group that lost a node no longer needs what only that node read.
-void Fuser::find_needs() {
-  needs_ = {};
-  for (std::size_t g = 0; g < out_.groups.size(); ++g) needs_.add();
+void Fuser::find_dependencies() {
+  std::vector<Dependencies::Edge> edges;
   for (NodeId id = 0; id < graph_.size(); ++id)
     for (const Operand& operand : operands_[usize(id)])
       each_source(operand, [&](int source) {
-        if (source >= 0) needs_.link(out_.group[usize(id)], source);
+        if (source >= 0) edges.emplace_back(out_.group[usize(id)], source);
       });
+  dependencies_ = Dependencies(static_cast<int>(out_.groups.size()), edges);
 }
 
 // An elementwise group with one reader: its work is done where it is read.
 void Fuser::inline_producers() {
   for (int g = static_cast<int>(out_.groups.size()) - 1; g >= 0; --g) {
     Group& from = group(g);
-    if (from.kind != Group::Kind::rows || from.reduces || from.nodes.empty()) continue;
-    NodeId sink = -1;
-    bool fits = true;
-    for (const NodeId id : from.nodes) {
-      if (graph_[id].op->core != Core::elementwise || held_[usize(id)]) fits = false;
-      int inside = 0;
-      for (const NodeId other : from.nodes)
-        for (const Operand& operand : operands_[usize(other)]) inside += operand.base == id;
-      if (inside == uses_[usize(id)]) continue;
-      if (sink >= 0 || uses_[usize(id)] - inside != 1) fits = false;
-      sink = id;
-    }
-    if (!fits || sink < 0) continue;
-    const auto [reader, index] = reader_of(sink, g);
-    if (reader < 0 || !takes_program(reader, index, from)) continue;
-    const int to = out_.group[usize(reader)];
+    const NodeId value = only_value_read_outside(g);
+    if (value < 0) continue;
+    const Use use = reader_of(value, g);
+    if (use.reader < 0 || !takes_program(use.reader, use.operand, from)) continue;
+    const int to = out_.group[usize(use.reader)];
     if (group(to).nodes.size() + from.nodes.size() > kMostNodes) continue;
-    needs_.merge(to, g);
+    dependencies_.merge(to, g);
     for (const NodeId id : from.nodes) {
       out_.inlined[usize(id)] = true;
       out_.group[usize(id)] = to;
@@ -133,13 +122,28 @@ void Fuser::inline_producers() {
   }
 }
 
-std::pair<NodeId, std::size_t> Fuser::reader_of(NodeId id, int own) const {
-  for (NodeId other = id + 1; other < graph_.size(); ++other) {
-    if (out_.group[usize(other)] == own) continue;
-    for (std::size_t i = 0; i < operands_[usize(other)].size(); ++i)
-      if (operands_[usize(other)][i].base == id) return {other, i};
+// The one value of an elementwise group that is read outside, and there once; -1 for other groups.
+NodeId Fuser::only_value_read_outside(int g) const {
+  const Group& from = out_.groups[usize(g)];
+  if (from.kind != Group::Kind::rows || from.reduces) return -1;
+  NodeId value = -1;
+  for (const NodeId id : from.nodes) {
+    if (graph_[id].op->core != Core::elementwise || held_[usize(id)]) return -1;
+    const auto& users = users_[usize(id)];
+    const auto outside = std::count_if(users.begin(), users.end(), [&](const Use& use) {
+      return !std::binary_search(from.nodes.begin(), from.nodes.end(), use.reader);
+    });
+    if (outside == 0) continue;
+    if (value >= 0 || outside != 1) return -1;
+    value = id;
   }
-  return {-1, 0};
+  return value;
+}
+
+Fuser::Use Fuser::reader_of(NodeId id, int own) const {
+  for (const Use& use : users_[usize(id)])
+    if (out_.group[usize(use.reader)] != own) return use;
+  return {};
 }
 
 bool Fuser::takes_program(NodeId reader, std::size_t index, const Group& from) {

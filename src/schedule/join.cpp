@@ -29,7 +29,7 @@ void Fuser::place(NodeId id) {
     join(id, best);
   for (const Operand& operand : operands_[usize(id)])
     each_source(operand, [&](int g) {
-      if (g >= 0) needs_.link(best, g);
+      if (g >= 0) dependencies_.link(best, g);
     });
 }
 
@@ -60,7 +60,7 @@ int Fuser::start(NodeId id) {
       break;
   }
   out_.groups.push_back(std::move(made));
-  out_.group[usize(id)] = needs_.add();
+  out_.group[usize(id)] = dependencies_.add();
   return out_.group[usize(id)];
 }
 
@@ -101,7 +101,7 @@ bool Fuser::may_join(NodeId id, int g) {
   bool free = true;
   for (const Operand& operand : operands_[usize(id)])
     each_source(operand, [&](int other) {
-      if (other >= 0 && other != g && needs_.needs(other, g)) free = false;
+      if (other >= 0 && other != g && dependencies_.needs(other, g)) free = false;
     });
   for (const Operand& operand : operands_[usize(id)]) free = free && !reads_joined_part(operand, g);
   return free;

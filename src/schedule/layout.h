@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/graph.h"
@@ -21,17 +24,28 @@ class Layout {
     std::string name;
     ir::Type type;
     std::int64_t offset = 0;
+    bool flat = false;  // one element per element of the flat parameters
   };
 
   // The offset of that tensor, added at the end when it is new.
-  std::int64_t place(const std::string& name, const ir::Type& type);
-  const Entry* find(std::string_view name) const;
+  std::int64_t place(const std::string& name, const ir::Type& type) {
+    return place(name, type, false);
+  }
+  std::int64_t place_flat(const std::string& name, const ir::Type& type) {
+    return place(name, type, true);
+  }
+  const Entry* find(std::string_view name) const { return find(name, false); }
+  const Entry* find_flat(std::string_view name) const { return find(name, true); }
 
   const std::vector<Entry>& entries() const { return entries_; }
   std::int64_t elements() const { return elements_; }
 
  private:
+  std::int64_t place(const std::string& name, const ir::Type& type, bool flat);
+  const Entry* find(std::string_view name, bool flat) const;
+
   std::vector<Entry> entries_;
+  std::map<std::pair<bool, std::string>, std::size_t> index_;  // of entries_, by flat and name
   std::int64_t elements_ = 0;
 };
 

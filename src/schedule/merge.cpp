@@ -3,6 +3,7 @@
 #include "schedule/fuser.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "support/integers.h"
@@ -65,9 +66,9 @@ bool Fuser::edges_fit(int a, int b, const Merged& m) const {
 // The member that an inlined node is computed for, if it is seen there as it is; -1 otherwise.
 NodeId Fuser::final_reader(NodeId id) const {
   while (out_.inlined[usize(id)]) {
-    const auto [reader, index] = reader_of(id, -1);
-    if (reader < 0 || !alias(operands_[usize(reader)][index], count(id))) return -1;
-    id = reader;
+    const Use use = reader_of(id, -1);
+    if (use.reader < 0 || !alias(operands_[usize(use.reader)][use.operand], count(id))) return -1;
+    id = use.reader;
   }
   return id;
 }
@@ -79,42 +80,57 @@ bool Fuser::reads(int b, int a) const {
   return false;
 }
 
-// No third group stands between the two.
-bool Fuser::adjacent(int a, int b) const {
-  for (int x = 0; x < static_cast<int>(out_.groups.size()); ++x) {
-    if (x == a || x == b || out_.groups[usize(x)].nodes.empty()) continue;
-    if ((needs_.needs(b, x) && needs_.needs(x, a)) || (needs_.needs(a, x) && needs_.needs(x, b)))
-      return false;
-  }
+// A group of one value, or a reduction to one value. Two of them may merge without reading each
+// other.
+bool Fuser::is_single_value(const Group& g) const {
+  return g.lines == 1 && (g.reduces || g.length == 1) && plain_rows(g);
+}
+
+bool Fuser::try_to_merge(int a, int b) {
+  if (!plain_rows(group(b)) || group(a).nodes.size() + group(b).nodes.size() > kMostNodes)
+    return false;
+  Merged m;
+  if (!merged_shape(group(a), group(b), m)) return false;
+  const bool single =
+      m.lines == 1 &&
+      (m.length == 1 || ((group(a).reduces || m.a_lines) && (group(b).reduces || m.b_lines)));
+  const bool side_by_side = single && !(group(a).reduces && group(b).reduces);
+  if (!reads(b, a) && !reads(a, b) && !side_by_side) return false;
+  if (!edges_fit(a, b, m) || dependencies_.connected_through_others(a, b)) return false;
+  for (const NodeId id : group(a).nodes) out_.line[usize(id)] = out_.line[usize(id)] || m.a_lines;
+  for (const NodeId id : group(b).nodes) out_.line[usize(id)] = out_.line[usize(id)] || m.b_lines;
+  absorb(a, b);
+  group(a).lines = m.lines, group(a).length = m.length, group(a).reduces = m.reduces;
   return true;
 }
 
+// Every group is tried with its neighbours, in order, until nothing changes.
 void Fuser::merge_rows() {
   const int n = static_cast<int>(out_.groups.size());
   for (bool again = true; again;) {
     again = false;
+    std::vector<int> singles;
+    for (int g = 0; g < n; ++g)
+      if (is_single_value(group(g))) singles.push_back(g);
     for (int a = 0; a < n; ++a) {
       if (!plain_rows(group(a))) continue;
-      for (int b = a + 1; b < n; ++b) {
-        if (!plain_rows(group(b)) || group(a).nodes.size() + group(b).nodes.size() > kMostNodes)
-          continue;
-        Merged m;
-        if (!merged_shape(group(a), group(b), m)) continue;
-        const bool single =
-            m.lines == 1 &&
-            (m.length == 1 || ((group(a).reduces || m.a_lines) && (group(b).reduces || m.b_lines)));
-        const bool side_by_side = single && !(group(a).reduces && group(b).reduces);
-        if (!reads(b, a) && !reads(a, b) && !side_by_side) continue;
-        if (!edges_fit(a, b, m) || !adjacent(a, b)) continue;
-        for (const NodeId id : group(a).nodes)
-          out_.line[usize(id)] = out_.line[usize(id)] || m.a_lines;
-        for (const NodeId id : group(b).nodes)
-          out_.line[usize(id)] = out_.line[usize(id)] || m.b_lines;
-        absorb(a, b);
-        group(a).lines = m.lines, group(a).length = m.length, group(a).reduces = m.reduces;
-        again = true;
+      std::set<int> near;
+      const auto add_neighbours = [&] {
+        dependencies_.for_each_needed(a, [&](int g) { near.insert(g); });
+        dependencies_.for_each_needing(a, [&](int g) { near.insert(g); });
+        if (is_single_value(group(a))) near.insert(singles.begin(), singles.end());
+      };
+      add_neighbours();
+      for (auto b = near.upper_bound(a); b != near.end();) {
+        const int other = *b;
+        if (try_to_merge(a, other)) {
+          again = true;
+          add_neighbours();
+        }
+        b = near.upper_bound(other);
       }
     }
   }
 }
+
 }  // namespace tensorgrad::schedule

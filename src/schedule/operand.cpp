@@ -33,7 +33,9 @@ bool computes(const Node& node) {
   switch (node.op->core) {
     case Core::input:
     case Core::parameter:
+    case Core::flat_parameters:
     case Core::state:
+    case Core::flat_state:
     case Core::constant:
     case Core::iota:
     case Core::view:

@@ -2,6 +2,9 @@
 #include "schedule/fuser.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "support/fail.h"
 #include "support/integers.h"
@@ -12,81 +15,99 @@ using ir::Core;
 using ir::Node;
 using ir::NodeId;
 
-namespace {
-
-// Beyond these a kernel fills a device by itself.
-constexpr std::int64_t kSmallElements = std::int64_t{1} << 22;    // of each node
-constexpr std::int64_t kSmallOperations = std::int64_t{1} << 30;  // of each product
-constexpr std::size_t kMostTogether = 4;
-
-}  // namespace
-
-// Who reads a parameter comes before the group that overwrites it.
+// What reads a parameter or state comes before the group that overwrites it.
 void Fuser::link_updates() {
+  std::map<ir::Target, std::vector<NodeId>> readers;
+  std::vector<NodeId> checks;
+  for (NodeId id = 0; id < graph_.size(); ++id) {
+    if (out_.group[usize(id)] < 0) continue;
+    if (ir::checks_ids(graph_[id])) checks.push_back(id);
+    for (const Operand& operand : operands_[usize(id)])
+      if (const Node& leaf = graph_[operand.base]; ir::is_writable(leaf))
+        readers[ir::target_of(leaf)].push_back(id);
+  }
   for (const ir::Result& result : graph_.results) {
-    if (result.kind != ir::Result::Kind::update) continue;
+    if (!ir::is_update(result)) continue;
     const int writer = out_.group[usize(base_of(graph_, result.node))];
     if (writer < 0) continue;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
+    const auto link = [&](NodeId id) {
       const int reader = out_.group[usize(id)];
-      if (reader < 0 || reader == writer || needs_.needs(reader, writer)) continue;
-      // A bad id is found before anything is overwritten.
-      if (ir::checks_ids(graph_[id])) needs_.link(writer, reader);
-      for (const Operand& operand : operands_[usize(id)]) {
-        const Node& leaf = graph_[operand.base];
-        if (ir::is_writable(leaf) && leaf.as<ir::LeafAttrs>().name == result.name)
-          needs_.link(writer, reader);
-      }
-    }
+      if (reader != writer && !dependencies_.needs(reader, writer))
+        dependencies_.link(writer, reader);
+    };
+    // A bad id is found before anything is overwritten.
+    std::for_each(checks.begin(), checks.end(), link);
+    const std::vector<NodeId>& own = readers[ir::target_of(result)];
+    std::for_each(own.begin(), own.end(), link);
   }
 }
 
 bool Fuser::is_small(const Group& g) const {
+  const auto& limit = model_.side_by_side;
   return std::all_of(g.nodes.begin(), g.nodes.end(), [&](NodeId id) {
     const Node& node = graph_[id];
     if (node.op->core == Core::matmul &&
-        2 * count(id) * graph_[node.inputs[0]].type.shape.back() > kSmallOperations)
+        2 * count(id) * graph_[node.inputs[0]].type.shape.back() > limit.operations)
       return false;
-    return count(id) <= kSmallElements &&
+    return count(id) <= limit.elements &&
            std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](NodeId input) { return count(input) <= kSmallElements; });
+                       [&](NodeId input) { return count(input) <= limit.elements; });
   });
 }
 
-// Groups by the last node they hold, as far as needs allow: close to the order of the program.
-// Small ones that are ready with the first share its stage: the gradient of a weight is made beside
-// that of the layer's input.
+// Groups by the last node they hold, as far as dependencies allow: close to the order of the
+// program. Small ones that are ready with the first share its stage: the gradient of a weight is
+// computed beside that of the layer's input.
 void Fuser::order() {
   link_updates();
   const int n = static_cast<int>(out_.groups.size());
-  std::vector<int> left;
-  for (int g = 0; g < n; ++g)
-    if (!group(g).nodes.empty()) left.push_back(g);
-  std::sort(left.begin(), left.end(),
-            [&](int a, int b) { return group(a).nodes.back() < group(b).nodes.back(); });
-  std::vector<Group> sorted;
-  std::vector<int> number(usize(n), -1);
-  for (int stage = 0; !left.empty(); ++stage) {
-    const auto ready = [&](int g) {
-      return std::none_of(left.begin(), left.end(),
-                          [&](int other) { return needs_.needs(g, other); });
-    };
-    std::vector<int> together;
-    for (const int g : left) {
-      if (!together.empty() && !is_small(group(g))) continue;
-      if (!ready(g)) continue;
-      together.push_back(g);
-      if (!on("overlap") || !is_small(group(g)) || together.size() == kMostTogether) break;
-    }
-    if (together.empty())
-      internal_error("groups need each other: {}", print_node(graph_, group(left[0]).nodes[0]));
-    for (const int g : together) {
-      number[usize(g)] = static_cast<int>(sorted.size());
-      group(g).stage = stage;
-      sorted.push_back(std::move(group(g)));
-      std::erase(left, g);
-    }
+  std::vector<std::set<int>> needed(usize(n));
+  std::vector<std::vector<int>> needing(usize(n));
+  using Ready = std::set<std::pair<NodeId, int>>;  // last node, group
+  Ready small, large;
+  const auto add_ready = [&](int g) {
+    (is_small(group(g)) ? small : large).emplace(group(g).nodes.back(), g);
+  };
+  std::size_t left = 0;
+  for (int g = 0; g < n; ++g) {
+    if (group(g).nodes.empty()) continue;
+    ++left;
+    dependencies_.for_each_needed(g, [&](int other) {
+      if (needed[usize(g)].insert(other).second) needing[usize(other)].push_back(g);
+    });
+    if (needed[usize(g)].empty()) add_ready(g);
   }
+  const std::size_t most = on("overlap") ? model_.side_by_side.kernels : 1;
+  std::vector<std::vector<int>> stages;
+  while (left > 0) {
+    if (small.empty() && large.empty()) internal_error("groups need each other");
+    const bool large_first = small.empty() || (!large.empty() && *large.begin() < *small.begin());
+    Ready& from = large_first ? large : small;
+    std::vector<int> together;
+    while (!from.empty() && together.size() < (large_first ? 1 : most)) {
+      together.push_back(from.begin()->second);
+      from.erase(from.begin());
+    }
+    for (const int g : together)
+      for (const int other : needing[usize(g)]) {
+        needed[usize(other)].erase(g);
+        if (needed[usize(other)].empty()) add_ready(other);
+      }
+    left -= together.size();
+    stages.push_back(std::move(together));
+  }
+  number_groups(stages);
+}
+
+void Fuser::number_groups(const std::vector<std::vector<int>>& stages) {
+  std::vector<Group> sorted;
+  std::vector<int> number(out_.groups.size(), -1);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    for (const int g : stages[stage]) {
+      number[usize(g)] = static_cast<int>(sorted.size());
+      group(g).stage = static_cast<int>(stage);
+      sorted.push_back(std::move(group(g)));
+    }
   out_.groups = std::move(sorted);
   for (int& g : out_.group)
     if (g >= 0) g = number[usize(g)];

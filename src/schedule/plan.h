@@ -50,6 +50,8 @@ struct Plan {
 
   std::int64_t bytes(ir::Space space) const { return 4 * elements[usize(space)]; }
   std::int64_t arena_bytes() const;  // of all arenas
+  // The layer and the user's line that a step comes from: "layers.0.mlp, at gpt.cpp:41".
+  std::string where(const Step& step) const;
   std::string text() const;
 };
 
@@ -61,9 +63,10 @@ struct Layouts {
   Layout& inputs;
 };
 
-// `without`: names of switches() to leave out. `piece`: elements that the device can have in one
-// piece of memory; where temporaries need more, they are spread over several arenas.
-Plan plan(const ir::Graph& graph, const Layouts& layouts,
+// The graph has passed `materialise`, and `fused` is what `fuse` made of it. `without`: names of
+// switches() to leave out. `piece`: elements that the device can have in one piece of memory; where
+// temporaries need more, they are spread over several arenas.
+Plan plan(const ir::Graph& graph, Fused fused, const Layouts& layouts,
           const std::vector<std::string>& without = {}, std::int64_t piece = kOnePiece);
 
 }  // namespace tensorgrad::schedule

@@ -4,6 +4,7 @@
 #include "ir/primitive.h"
 #include "schedule/operand.h"
 #include "schedule/plan.h"
+#include "support/fail.h"
 #include "support/integers.h"
 
 namespace tensorgrad::schedule {
@@ -44,6 +45,25 @@ std::string_view Step::kind() const {
   return "?";
 }
 
+// Of the member that costs most: a matmul, a kernel of one node, a reduction; else the first that
+// has a line.
+std::string Plan::where(const Step& step) const {
+  const auto rank = [&](NodeId id) {
+    const ir::CallSite& site = graph.sites[usize(graph[id].site)];
+    if (site.file.empty()) return 0;
+    const ir::Core core = graph[id].op->core;
+    if (fused.inlined[usize(id)]) return 1;
+    return core == ir::Core::elementwise ? 2 : core == ir::Core::reduce ? 3 : 4;
+  };
+  NodeId best = -1;
+  for (const NodeId id : step.group.nodes)
+    if (rank(id) > (best < 0 ? 0 : rank(best))) best = id;
+  if (best < 0) return "";
+  const ir::CallSite& site = graph.sites[usize(graph[best].site)];
+  return fmt::format("{}{}at {}:{}", site.scope, site.scope.empty() ? "" : ", ",
+                     base_name(site.file), site.line);
+}
+
 std::string Plan::text() const {
   std::int64_t operations = 0, read = 0, written = 0;
   for (const Step& step : steps)
@@ -59,9 +79,9 @@ std::string Plan::text() const {
   out +=
       "\nA line is a kernel: number (and + where it may run at the same time as the one above), "
       "kind, rows x elements\n"
-      "of its space (matmul: of its product), arithmetic, bytes read and written, the ops it is "
+      "of its space (matmul: of its result), arithmetic, bytes read and written, the ops it is "
       "made of; ops in () are\n"
-      "computed where they are read and stored nowhere.\n"
+      "computed where they are read and stored nowhere. Layer and line of the user's call follow.\n"
       "Under it is what it writes: node, type, space @ first byte, bytes, last kernel that reads "
       "it.\n\n";
   for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -73,11 +93,12 @@ std::string Plan::text() const {
     std::string space = fmt::format("{}x{}", step.group.lines, step.group.length);
     for (const NodeId id : step.group.nodes)
       if (graph[id].op->core == ir::Core::matmul) space = graph[id].type.shape.text();
+    const std::string place = where(step);
     const bool beside = s > 0 && steps[s - 1].stage == step.stage;
-    out +=
-        fmt::format("{:4}{} {:8}{:16}{:>11}{:>10}{:>10}  {}\n", s, beside ? "+" : " ", step.kind(),
-                    space, scaled(step.operations, "flop"), scaled(step.bytes_read, "B"),
-                    scaled(step.bytes_written, "B"), fmt::join(names, " "));
+    out += fmt::format("{:4}{} {:8}{:16}{:>11}{:>10}{:>10}  {}{}{}\n", s, beside ? "+" : " ",
+                       step.kind(), space, scaled(step.operations, "flop"),
+                       scaled(step.bytes_read, "B"), scaled(step.bytes_written, "B"),
+                       fmt::join(names, " "), place.empty() ? "" : "  # ", place);
     for (const Stored& stored : step.stored) {
       const std::int64_t size = 4 * graph[stored.node].type.shape.count();
       out += fmt::format("       %{:<5} {:20} {} @ {}, {} bytes, {}", stored.node,

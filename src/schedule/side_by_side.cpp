@@ -3,8 +3,9 @@
 #include "schedule/fuser.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 
-#include "passes/products.h"
 #include "support/integers.h"
 
 namespace tensorgrad::schedule {
@@ -13,14 +14,23 @@ using ir::Core;
 using ir::IndexMap;
 using ir::NodeId;
 
+// What a group reads, but for constants and single values.
+std::vector<NodeId> Fuser::shared_bases(const Group& g) const {
+  std::vector<NodeId> out;
+  for (const NodeId id : g.nodes)
+    for (const Operand& operand : operands_[usize(id)])
+      if (graph_[operand.base].op->core != Core::constant && count(operand.base) > 1)
+        out.push_back(operand.base);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 bool Fuser::shares_operand(const Group& a, const Group& b) const {
-  for (const NodeId x : a.nodes)
-    for (const Operand& p : operands_[usize(x)])
-      for (const NodeId y : b.nodes)
-        for (const Operand& q : operands_[usize(y)])
-          if (p.base == q.base && graph_[p.base].op->core != Core::constant && count(p.base) > 1)
-            return true;
-  return false;
+  const std::vector<NodeId> of_a = shared_bases(a), of_b = shared_bases(b);
+  return std::any_of(of_a.begin(), of_a.end(), [&](NodeId base) {
+    return std::binary_search(of_b.begin(), of_b.end(), base);
+  });
 }
 
 // Which axes are reduced must agree, for the rows of a columns kernel to be the same ones.
@@ -45,7 +55,7 @@ bool Fuser::same_left(const Group& a, const Group& b) const {
   const auto operations = [&](NodeId id) {
     return 2 * count(id) * graph_[graph_[id].inputs[0]].type.shape.back();
   };
-  if (passes::better_apart(operations(x)) || passes::better_apart(operations(y))) return false;
+  if (model_.apart.contains(operations(x)) || model_.apart.contains(operations(y))) return false;
   return p.base == q.base && p.map == q.map && !out_.inlined[usize(p.base)];
 }
 
@@ -56,41 +66,73 @@ NodeId Fuser::first_product(const Group& g) const {
 }
 
 void Fuser::merge_side_by_side() {
+  // Groups that may be alike read the same tensor: matmuls as their left operand, reductions as
+  // any.
+  std::unordered_map<NodeId, std::vector<int>> by_left, by_operand;
+  const auto each_base = [&](const Group& g, auto f) {
+    if (g.kind == Group::Kind::matmul)
+      f(by_left[operands_[usize(first_product(g))][0].base]);
+    else if (g.reduces)
+      for (const NodeId base : shared_bases(g)) f(by_operand[base]);
+  };
   const int n = static_cast<int>(out_.groups.size());
+  for (int g = 0; g < n; ++g)
+    if (!group(g).nodes.empty())
+      each_base(group(g), [&](std::vector<int>& groups) { groups.push_back(g); });
   for (int a = 0; a < n; ++a) {
-    for (int b = a + 1; b < n; ++b) {
+    if (group(a).nodes.empty()) continue;
+    std::set<int> others;
+    const auto add_others = [&](std::vector<int>& groups) {
+      others.insert(std::upper_bound(groups.begin(), groups.end(), a), groups.end());
+    };
+    each_base(group(a), add_others);
+    for (auto it = others.begin(); it != others.end();) {
+      const int b = *it;
       Group &into = group(a), &from = group(b);
-      if (into.nodes.empty() || from.nodes.empty() ||
-          into.nodes.size() + from.nodes.size() > kMostNodes)
-        continue;
-      const bool alike =
-          same_left(into, from) || (same_lines(into, from) && shares_operand(into, from));
-      if (!alike || !independent(a, b)) continue;
-      absorb(a, b);
+      const bool fits = !from.nodes.empty() && into.nodes.size() + from.nodes.size() <= kMostNodes;
+      if (fits &&
+          (same_left(into, from) || (same_lines(into, from) && shares_operand(into, from))) &&
+          dependencies_.independent(a, b)) {
+        absorb(a, b);
+        each_base(group(a), add_others);
+      }
+      it = others.upper_bound(b);
     }
   }
+}
+
+// A group that is one sum down the columns of a matrix.
+bool Fuser::is_column_sum(const Group& g) const {
+  const bool downward =
+      g.kind == Group::Kind::columns || (g.kind == Group::Kind::rows && g.reduces && g.lines == 1);
+  if (!downward || g.nodes.size() != 1) return false;
+  const ir::Node& sum = graph_[g.nodes[0]];
+  return sum.op->core == Core::reduce && sum.op->combine == ir::Combine::add &&
+         sum.type.dtype == DType::f32;
 }
 
 // The sum of a right operand over its rows (a bias gradient) is made while it is packed.
 void Fuser::ride_with_products() {
   const int n = static_cast<int>(out_.groups.size());
+  std::unordered_map<NodeId, std::vector<int>> by_right;  // matmul groups, in order
+  for (int m = 0; m < n; ++m)
+    for (const NodeId id : group(m).nodes)
+      if (graph_[id].op->core == Core::matmul) {
+        auto& groups = by_right[operands_[usize(id)][1].base];
+        if (groups.empty() || groups.back() != m) groups.push_back(m);
+      }
   for (int c = 0; c < n; ++c) {
-    const bool downward =
-        group(c).kind == Group::Kind::columns ||
-        (group(c).kind == Group::Kind::rows && group(c).reduces && group(c).lines == 1);
-    if (!downward || group(c).nodes.size() != 1) continue;
+    if (!is_column_sum(group(c))) continue;
     const NodeId sum = group(c).nodes[0];
-    if (graph_[sum].op->core != Core::reduce || graph_[sum].op->combine != ir::Combine::add)
-      continue;
-    if (graph_[sum].type.dtype != DType::f32) continue;
     const ReduceShape shape = reduce_shape(graph_, sum);
     const Operand& summed = operands_[usize(sum)][0];
     if (out_.inlined[usize(summed.base)] || shape.length * shape.lines == 0) continue;
+    const auto readers = by_right.find(summed.base);
+    if (readers == by_right.end()) continue;
     const IndexMap wanted = summed.map.permute(shape.order).reshape({shape.length, shape.lines});
-    for (int m = 0; m < n; ++m) {
-      if (group(m).kind != Group::Kind::matmul || !independent(c, m)) continue;
+    for (const int m : readers->second) {
       const NodeId product = matching_product(group(m), summed.base, wanted);
-      if (product < 0) continue;
+      if (product < 0 || !dependencies_.independent(c, m)) continue;
       absorb(m, c);
       out_.product[usize(sum)] = product;
       break;

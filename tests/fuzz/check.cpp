@@ -93,7 +93,7 @@ Verdict check(const Built& built, const std::vector<Configuration>& configuratio
   }
   if (!expected.finite) return {Kind::unclear, "a value is too large or not finite"};
 
-  const bool flat = built.graph.find(ir::Result::Kind::gradient, ir::kFlat) >= 0;
+  const bool flat = built.graph.find(ir::Result::Kind::flat_gradient, "") >= 0;
   bool many = false;
   // By what was left out. On a GPU also by where memory is: that is text of the shader, and a
   // driver may join other products and sums to one rounding then.

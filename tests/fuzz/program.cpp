@@ -62,7 +62,7 @@ void add_optimizer_leaves(Built& built, std::int64_t elements) {
     const auto& name = node.as<ir::LeafAttrs>().name;
     const std::string key = fmt::format("{}:{}", node.op->name, name);
     if (built.leaves.count(key)) continue;
-    if (key == "parameter:*") {
+    if (node.op->core == ir::Core::flat_parameters) {
       Value flat{{f32, {elements}}, std::vector<double>(static_cast<std::size_t>(elements))};
       for (const auto& entry : built.parameters.entries()) {
         const auto& own = built.leaves.at("parameter:" + entry.name).data;

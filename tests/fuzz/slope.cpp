@@ -39,7 +39,7 @@ std::string slope_difference(const Built& built, std::uint64_t seed) {
         return node.op->name == "stop_gradient" &&
                built.graph.sites[static_cast<std::size_t>(node.site)].composite.empty();
       });
-  const bool flat = built.graph.find(ir::Result::Kind::gradient, ir::kFlat) >= 0;
+  const bool flat = built.graph.find(ir::Result::Kind::flat_gradient, "") >= 0;
   if (loss < 0 || stops || flat) return "";
 
   Random random(seed);

@@ -59,9 +59,14 @@ class Suspicious : public runtime::Device {
                                                std::int64_t n) override {
     return device_->read_later(b, o, n);
   }
-  std::unique_ptr<runtime::Loaded> load(const std::vector<ir::Kernel>& k, int tag,
+  const ir::DeviceModel& model() const override { return device_->model(); }
+  std::shared_ptr<const runtime::Emitted> emit(const std::vector<ir::Kernel>& k, int tag,
+                                               const CompileCallback&) override {
+    return device_->emit(k, tag);
+  }
+  std::shared_ptr<runtime::Loaded> load(std::shared_ptr<const runtime::Emitted> emitted,
                                         const CompileCallback&) override {
-    return device_->load(k, tag);
+    return device_->load(std::move(emitted));
   }
   void submit(runtime::Loaded& loaded, const runtime::Spaces& spaces) override {
     device_->submit(loaded, spaces);

@@ -233,7 +233,9 @@ TEST(Join, LeavesOtherSumsAlone) {
   expect_becomes(side_by_side, two_axes, two_axes);
 }
 
-ir::Graph in_one(const ir::Graph& graph) { return passes::dce(passes::products(graph)); }
+ir::Graph in_one(const ir::Graph& graph) {
+  return passes::dce(passes::products(graph, ir::cpu_model()));
+}
 
 // g[:, begin : begin + 2] times the matrix [5, 2] that lies in w from `offset` on, turned around.
 struct Term {
@@ -387,7 +389,7 @@ TEST(Pipeline, LeavesOutWhatIsNamed) {
       kX + number(1, "1") +
       "%3 = mul(%0, %2)\n%4 = exp(%3)\n%5 = exp(%3)\n%6 = add(%4, %5)\noutput \"y\" = %6\n";
   const auto size = [&](const std::vector<std::string>& without) {
-    return passes::simplify(parse(text), without).size();
+    return passes::simplify(parse(text), ir::cpu_model(), without).size();
   };
   EXPECT_EQ(size({}), 3);           // x, exp, add
   EXPECT_EQ(size({"cse"}), 4);      // exp twice

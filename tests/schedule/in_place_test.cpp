@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "checks/eval_graph.h"
+#include "checks/planned.h"
 #include "ops/table.h"
-#include "schedule/plan.h"
 
 namespace tensorgrad::schedule {
 namespace {
@@ -17,7 +17,7 @@ Plan plan_of(const std::string& body) {
   Layout parameters, state, inputs;
   for (const ir::Node& node : graph.nodes)
     if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
-  return plan(graph, {parameters, state, inputs});
+  return eval::planned(graph, {parameters, state, inputs});
 }
 
 int written_over_operands(const std::string& body) {

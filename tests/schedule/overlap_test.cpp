@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "checks/planned.h"
 #include "ops/table.h"
 #include "schedule/operand.h"
-#include "schedule/plan.h"
 
 namespace tensorgrad::schedule {
 namespace {
@@ -30,7 +30,7 @@ Plan plan_of(const std::string& text, const std::vector<std::string>& without = 
              std::int64_t piece = kOnePiece) {
   const ir::Graph graph = ir::parse(text, ops::find_primitive);
   Layout parameters, state, inputs;
-  return plan(graph, {parameters, state, inputs}, without, piece);
+  return eval::planned(graph, {parameters, state, inputs}, without, piece);
 }
 
 std::vector<int> stages(const Plan& plan) {

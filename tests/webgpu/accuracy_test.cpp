@@ -62,9 +62,10 @@ class InDouble {
     for (const ir::Result& result : graph_.results) {
       const reference::Value& value = values[static_cast<std::size_t>(result.node)];
       if (result.kind == ir::Result::Kind::output && result.name == "loss") loss = value.data[0];
-      if (result.kind != ir::Result::Kind::update) continue;
-      const bool is_state = leaves_.count("state:" + result.name) > 0;
-      leaves_.at((is_state ? "state:" : "parameter:") + result.name) = value;
+      if (!ir::is_update(result)) continue;
+      const std::string flat = result.kind == ir::Result::Kind::flat_update ? "flat_" : "";
+      leaves_.at(flat + (flat.empty() || !result.name.empty() ? "state:" : "parameters:") +
+                 result.name) = value;
     }
     if (const auto step = leaves_.find("input:$step"); step != leaves_.end())
       ++step->second.data[0];
@@ -74,23 +75,11 @@ class InDouble {
   double parameter(const std::string& name, std::size_t i) { return flat()[offsets_.at(name) + i]; }
 
  private:
-  std::vector<double>& flat() { return leaves_.at(fmt::format("parameter:{}", ir::kFlat)).data; }
+  std::vector<double>& flat() { return leaves_.at("flat_parameters:").data; }
 
   void find_offsets() {
-    const ir::Node& joined = graph_[graph_.find(ir::Result::Kind::gradient, ir::kFlat)];
-    std::size_t offset = 0;
-    for (const ir::NodeId part : joined.inputs) {
-      ir::NodeId made = part;  // behind a reshape and a pad
-      const auto named = [&] {
-        return std::find_if(
-            graph_.results.begin(), graph_.results.end(), [&](const ir::Result& result) {
-              return result.kind == ir::Result::Kind::gradient && result.node == made;
-            });
-      };
-      while (named() == graph_.results.end()) made = graph_[made].inputs.at(0);
-      offsets_[named()->name] = offset;
-      offset += static_cast<std::size_t>(graph_[part].type.shape.count());
-    }
+    for (const ir::FlatRange& range : graph_.flat)
+      offsets_[range.parameter] = static_cast<std::size_t>(range.offset);
   }
 
   ir::Graph graph_;

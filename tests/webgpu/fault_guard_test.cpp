@@ -6,10 +6,10 @@
 #include <memory>
 #include <span>
 
+#include "checks/planned.h"
 #include "kernels/lower.h"
 #include "ops/table.h"
 #include "runtime/device.h"
-#include "schedule/plan.h"
 #include "tests/support/gpu_test.h"
 
 namespace tensorgrad {
@@ -138,8 +138,8 @@ std::vector<std::uint32_t> run(const Case& c, bool noted) {
   const auto device = runtime::open_device("webgpu", 0);
   schedule::Layout parameters, state, inputs;
   const schedule::Plan plan =
-      schedule::plan(ir::parse(text, ops::find_primitive), {parameters, state, inputs});
-  const auto loaded = device->load(kernels::lower(plan), 0);
+      eval::planned(ir::parse(text, ops::find_primitive), {parameters, state, inputs});
+  const auto loaded = device->load(device->emit(kernels::lower(plan)));
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces{};
   for (std::size_t i = 0; i < buffers.size(); ++i) {

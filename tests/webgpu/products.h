@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "checks/planned.h"
 #include "ops/table.h"
-#include "schedule/plan.h"
 
 namespace tensorgrad {
 
@@ -61,7 +61,7 @@ inline const Product kProducts[] = {
 inline schedule::Plan plan_of(const char* body) {
   const ir::Graph graph = ir::parse(fmt::format("graph {{{}}}\n", body), ops::find_primitive);
   schedule::Layout parameters, state, inputs;
-  return schedule::plan(graph, {parameters, state, inputs});
+  return eval::planned(graph, {parameters, state, inputs});
 }
 
 }  // namespace tensorgrad

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "checks/planned.h"
 #include "codegen/wgsl/shader.h"
 #include "kernels/lower.h"
 #include "ops/table.h"
 #include "passes/pipeline.h"
-#include "schedule/plan.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad {
@@ -136,7 +136,8 @@ std::string shaders_of(const std::string& body) {
   schedule::Layout parameters, state, inputs;
   for (const ir::Node& node : graph.nodes)
     if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
-  const schedule::Plan plan = schedule::plan(passes::simplify(graph), {parameters, state, inputs});
+  const schedule::Plan plan =
+      eval::planned(passes::simplify(graph, ir::gpu_model()), {parameters, state, inputs});
   std::string out;
   for (const wgsl::Shader& shader : wgsl::emit(kernels::lower(plan), {}, true))
     out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1],
@@ -172,7 +173,7 @@ TEST(Shaders, UseASecondDimensionWhereOneIsTooShort) {
       "= %1\n}\n",
       ops::find_primitive);
   schedule::Layout parameters, state, inputs;
-  const auto kernels = kernels::lower(schedule::plan(graph, {parameters, state, inputs}));
+  const auto kernels = kernels::lower(eval::planned(graph, {parameters, state, inputs}));
   const auto shaders = wgsl::emit(std::span(kernels).first(1), {.workgroups = 3}, false);
   ASSERT_EQ(shaders.size(), 1u);
   EXPECT_EQ(shaders[0].workgroups, (std::array<std::uint32_t, 3>{3, 2, 1}));  // 4 are needed

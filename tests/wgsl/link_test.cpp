@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "checks/planned.h"
 #include "codegen/wgsl/shader.h"
 #include "kernels/lower.h"
 #include "ops/table.h"
-#include "schedule/plan.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad {
@@ -19,7 +19,7 @@ std::vector<ir::Kernel> kernels_of(const std::string& body,
   schedule::Layout parameters, state, inputs;
   for (const ir::Node& node : graph.nodes)
     if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
-  return kernels::lower(schedule::plan(graph, {parameters, state, inputs}, without));
+  return kernels::lower(eval::planned(graph, {parameters, state, inputs}, without));
 }
 
 std::size_t count(const std::string& text, const std::string& what) {

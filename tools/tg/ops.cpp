@@ -12,7 +12,9 @@ std::string_view name_of(ir::Core core) {
   switch (core) {
     case Core::input:
     case Core::parameter:
+    case Core::flat_parameters:
     case Core::state:
+    case Core::flat_state:
       return "leaf";
     case Core::constant:
       return "constant";

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/cpu/compiled.h"
+#include "codegen/cpu/simd.h"
 #include "runtime/cpu/pool.h"
 #include "runtime/cpu/subnormals.h"
 #include "support/fail.h"
@@ -46,9 +47,9 @@ class CpuBuffer : public Buffer {
   std::size_t bytes_ = 0;
 };
 
-class CpuLoaded : public Loaded {
+class CpuEmitted : public Emitted {
  public:
-  CpuLoaded(const std::vector<ir::Kernel>& kernels, int own_tag, const CompileCallback& progress)
+  CpuEmitted(const std::vector<ir::Kernel>& kernels, int own_tag, const CompileCallback& progress)
       : tag(own_tag) {
     const auto report = [&] {
       if (progress)
@@ -62,12 +63,30 @@ class CpuLoaded : public Loaded {
       report();
     }
   }
-  std::int64_t dispatches() const override { return static_cast<std::int64_t>(compiled.size()); }
+  // The routines are part of the program: all that is made for a kernel are their arguments.
+  std::string text() const override {
+    std::string out = fmt::format("{} vector instructions\n", cpu::simd_target());
+    for (std::size_t i = 0; i < names.size(); ++i) out += fmt::format("{:4}  {}\n", i, names[i]);
+    return out;
+  }
 
   std::vector<std::unique_ptr<cpu::Compiled>> compiled;
   std::vector<std::string> names;
-  std::vector<Device::Time> times;
   int tag;
+};
+
+class CpuLoaded : public Loaded {
+ public:
+  explicit CpuLoaded(std::shared_ptr<const CpuEmitted> emitted) : code(std::move(emitted)) {}
+  std::int64_t dispatches() const override {
+    return static_cast<std::int64_t>(code->compiled.size());
+  }
+  std::string text() const override {
+    return fmt::format("{} kernels, called one after the other\n", dispatches());
+  }
+
+  const std::shared_ptr<const CpuEmitted> code;
+  std::vector<Device::Time> times;
 };
 
 class CpuPending : public Pending {
@@ -119,9 +138,14 @@ class CpuDevice : public Device {
     return std::make_unique<CpuPending>(std::move(out));
   }
 
-  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag,
-                               const CompileCallback& progress) override {
-    return std::make_unique<CpuLoaded>(kernels, tag, progress);
+  const ir::DeviceModel& model() const override { return ir::cpu_model(); }
+  std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
+                                      const CompileCallback& progress) override {
+    return std::make_shared<CpuEmitted>(kernels, tag, progress);
+  }
+  std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
+                               const CompileCallback&) override {
+    return std::make_shared<CpuLoaded>(std::static_pointer_cast<const CpuEmitted>(emitted));
   }
 
   bool immediate() const override { return true; }
@@ -132,19 +156,20 @@ class CpuDevice : public Device {
     for (std::size_t i = 0; i < memory.space.size(); ++i)
       memory.space[i] = spaces[i] ? static_cast<CpuBuffer*>(spaces[i])->data() : nullptr;
     auto& own = static_cast<CpuLoaded&>(loaded);
+    const CpuEmitted& code = *own.code;
     own.times.clear();
     const bool profiling = profiling_;
     const cpu::Pool::Step step(pool_);
     const cpu::FlushSubnormals flush;  // between the pool's rounds too
-    for (std::size_t i = 0; i < own.compiled.size(); ++i) {
+    for (std::size_t i = 0; i < code.compiled.size(); ++i) {
       try {
         if (profiling)
           own.times.push_back(
-              {static_cast<std::int64_t>(i), own.names[i], time_of(*own.compiled[i], memory)});
+              {static_cast<std::int64_t>(i), code.names[i], time_of(*code.compiled[i], memory)});
         else
-          own.compiled[i]->run(memory, pool_);
+          code.compiled[i]->run(memory, pool_);
       } catch (const cpu::IndexError& e) {
-        const auto words = fault_words({own.tag, e.node, e.value});
+        const auto words = fault_words({code.tag, e.node, e.value});
         if (spaces.faults) upload(*spaces.faults, 0, std::as_bytes(std::span(words)));
         return;
       }

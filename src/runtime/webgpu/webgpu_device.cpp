@@ -56,18 +56,41 @@ struct Dispatches {
       bound{};  // serials of the buffers that the bind groups were made for
 };
 
+class GpuEmitted : public Emitted {
+ public:
+  std::string text() const override {
+    std::string out;
+    for (const wgsl::Shader& shader : shaders)
+      out += fmt::format("// {}: {} x {} workgroups\n{}\n", shader.name, shader.workgroups[0],
+                         shader.workgroups[1], shader.wgsl);
+    return out;
+  }
+
+  std::vector<ir::Kernel> kernels;  // tuned
+  std::vector<wgsl::Shader> shaders;
+  int tag = 0;
+};
+
 class GpuLoaded : public Loaded {
  public:
-  GpuLoaded(std::vector<ir::Kernel> kernels_, int tag_, CompileCallback progress_)
-      : kernels(std::move(kernels_)), tag(tag_), progress(std::move(progress_)) {}
+  GpuLoaded(std::shared_ptr<const GpuEmitted> emitted, CompileCallback progress_)
+      : code(std::move(emitted)), progress(std::move(progress_)) {}
+  std::string text() const override {
+    std::string out = fmt::format("{} dispatches in one compute pass\n", together.list.size());
+    for (std::size_t i = 0; i < together.list.size(); ++i) {
+      const wgsl::Shader& shader = together.list[i].shader;
+      out += fmt::format("{:4}  {} x {} workgroups, {} bindings: {}\n", i, shader.workgroups[0],
+                         shader.workgroups[1], shader.bindings.size(), shader.name);
+    }
+    return out;
+  }
   std::int64_t dispatches() const override {
     return static_cast<std::int64_t>(together.list.size());
   }
   std::int64_t passes() const override { return together.list.empty() ? 0 : 1; }
   std::int64_t submits() const override { return together.list.empty() ? 0 : 1; }
 
-  const std::vector<ir::Kernel> kernels;
-  const int tag;
+  const std::shared_ptr<const GpuEmitted> code;
   const CompileCallback progress;
   Dispatches together;
   std::optional<Dispatches>
@@ -144,15 +167,28 @@ class WebGpuDevice : public Device {
         mutex_);
   }
 
-  std::unique_ptr<Loaded> load(const std::vector<ir::Kernel>& kernels, int tag,
+  const ir::DeviceModel& model() const override { return ir::gpu_model(); }
+
+  // Tunes, which may measure, and writes the shaders.
+  std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
+                                      const CompileCallback& progress) override {
+    std::lock_guard lock(*mutex_);
+    auto out = std::make_shared<GpuEmitted>();
+    out->tag = tag;
+    out->kernels = kernels;
+    tuner_.choose(out->kernels, target(0), progress);
+    out->shaders = wgsl::emit(out->kernels, target(tag), checks_ids(*out));
+    return out;
+  }
+
+  std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
                                const CompileCallback& progress) override {
     std::lock_guard lock(*mutex_);
-    std::vector<ir::Kernel> tuned = kernels;
-    tuner_.choose(tuned, target(0), progress);
-    auto out = std::make_unique<GpuLoaded>(std::move(tuned), tag, progress);
+    auto out =
+        std::make_shared<GpuLoaded>(std::static_pointer_cast<const GpuEmitted>(emitted), progress);
     std::vector<Dispatch> list;
-    for (wgsl::Shader& shader : wgsl::emit(out->kernels, target(tag), checks_ids(*out)))
-      list.push_back({.shader = std::move(shader), .pipeline = nullptr, .buffers = nullptr});
+    for (const wgsl::Shader& shader : out->code->shaders)
+      list.push_back({.shader = shader, .pipeline = nullptr, .buffers = nullptr});
     out->together = ready(std::move(list), progress);
     return out;
   }
@@ -242,15 +278,16 @@ class WebGpuDevice : public Device {
             .tag = tag};
   }
 
-  static bool checks_ids(const GpuLoaded& own) {
-    return std::any_of(own.kernels.begin(), own.kernels.end(), wgsl::checks_ids);
+  static bool checks_ids(const GpuEmitted& code) {
+    return std::any_of(code.kernels.begin(), code.kernels.end(), wgsl::checks_ids);
   }
 
   Dispatches apart(const GpuLoaded& own) {
+    const GpuEmitted& code = *own.code;
     std::vector<Dispatch> list;
-    for (std::size_t k = 0; k < own.kernels.size(); ++k)
+    for (std::size_t k = 0; k < code.kernels.size(); ++k)
       for (wgsl::Shader& shader :
-           wgsl::emit({&own.kernels[k], 1}, target(own.tag), checks_ids(own)))
+           wgsl::emit({&code.kernels[k], 1}, target(code.tag), checks_ids(code)))
         list.push_back({.kernel = static_cast<std::int64_t>(k),
                         .shader = std::move(shader),
                         .pipeline = nullptr,

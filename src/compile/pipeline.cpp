@@ -1,0 +1,250 @@
+#include "compile/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "autodiff/differentiate.h"
+#include "kernels/lower.h"
+#include "passes/materialise.h"
+#include "passes/pipeline.h"
+#include "schedule/fuse.h"
+#include "support/fail.h"
+#include "support/integers.h"
+
+namespace tensorgrad::detail {
+
+using ir::Result;
+
+namespace {
+
+std::shared_ptr<const ir::Graph> keep(ir::Graph graph) {
+  return std::make_shared<const ir::Graph>(std::move(graph));
+}
+
+void run_trace(Compilation& c) {
+  trace::Traced traced = trace::trace(c.request.trace, *c.function);
+  c.builder = std::move(traced.builder);
+  c.traced = keep(c.builder.graph);
+}
+
+void run_recognise(Compilation& c) {
+  c.builder.replace(passes::recognise(std::move(c.builder.graph), c.request.without));
+  c.recognised = keep(c.builder.graph);
+  if (c.request.trains())
+    c.loss = c.builder.tensor(c.builder.graph.find(Result::Kind::output, trace::kLossOutput));
+}
+
+// Whether a gradient flows from the loss to one of the wanted nodes.
+bool depends_on(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir::NodeId>& wanted) {
+  std::vector<bool> reached(usize(graph.size()), false);
+  reached[usize(loss)] = true;
+  for (ir::NodeId id = loss; id >= 0; --id) {
+    const ir::Node& node = graph[id];
+    if (!reached[usize(id)] || !node.op->gradient || node.type.dtype != DType::f32) continue;
+    for (const ir::NodeId input : node.inputs) reached[usize(input)] = true;
+  }
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [&](ir::NodeId id) { return reached[usize(id)]; });
+}
+
+void check_depends(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir::NodeId>& wanted) {
+  if (depends_on(graph, loss, wanted)) return;
+  const ir::CallSite& site = graph.sites[usize(graph[loss].site)];
+  throw UserError(
+      user_message("compile", "the loss does not depend on any trained parameter",
+                   "do stop_gradient, an integer op or a frozen parameter stand between?",
+                   site.scope, site.file, site.line));
+}
+
+void run_differentiate(Compilation& c) {
+  std::vector<ir::NodeId> wanted;
+  {
+    ops::BuildScope scope(c.builder);
+    for (const Request::Parameter& p : c.request.trained)
+      wanted.push_back(
+          TensorAccess::node(c.builder.leaf(ir::Core::parameter, p.name, {DType::f32, p.shape})));
+  }
+  check_depends(c.builder.graph, TensorAccess::node(c.loss), wanted);
+  const std::vector<Tensor> gradients = autodiff::differentiate(c.builder, c.loss, wanted);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    const Request::Parameter& p = c.request.trained[i];
+    c.trained.push_back({p.name, p.offset, gradients[i], p.decay, p.normalize});
+    c.builder.graph.results.push_back(
+        {Result::Kind::gradient, p.name, TensorAccess::node(gradients[i])});
+  }
+  c.differentiated = keep(c.builder.graph);
+  // An empty parameter has the offset of the next one, and comes first.
+  std::sort(c.trained.begin(), c.trained.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.offset, a.gradient.count()) < std::pair(b.offset, b.gradient.count());
+  });
+}
+
+void run_update(Compilation& c) {
+  optim::UpdateOptions options = c.request.update;
+  options.purpose = *c.purpose;
+  optim::append_update(c.builder, c.loss, c.trained, c.request.flat_elements, options);
+  c.updated = keep(std::move(c.builder.graph));
+  c.builder = ops::Builder();
+}
+
+// The last graph before `simplify`.
+const ir::Graph& unsimplified(const Compilation& c) {
+  return c.updated ? *c.updated : c.differentiated ? *c.differentiated : *c.recognised;
+}
+
+void run_simplify(Compilation& c) {
+  ir::Graph graph = unsimplified(c);
+  if (!c.captures)
+    std::erase_if(graph.results, [](const Result& r) { return r.kind == Result::Kind::capture; });
+  c.simplified = keep(passes::simplify(std::move(graph), c.device->model(), c.request.without));
+}
+
+void run_materialise(Compilation& c) { c.materialised = keep(passes::materialise(*c.simplified)); }
+
+void run_fuse(Compilation& c) {
+  c.fused = schedule::fuse(*c.materialised, c.device->model(), c.request.without);
+}
+
+void run_plan(Compilation& c) {
+  c.plan = schedule::plan(*c.materialised, c.fused, {*c.parameters, *c.state, *c.inputs},
+                          c.request.without, c.device->largest_buffer());
+}
+
+void run_lower(Compilation& c) { c.kernels = kernels::lower(c.plan); }
+
+void run_emit(Compilation& c) { c.emitted = c.device->emit(c.kernels, c.tag, c.progress); }
+
+void run_load(Compilation& c) { c.loaded = c.device->load(c.emitted, c.progress); }
+
+template <std::shared_ptr<const ir::Graph> Compilation::*graph>
+std::string print_graph(const Compilation& c) {
+  return ir::print(*(c.*graph));
+}
+
+std::string print_groups(const Compilation& c) {
+  std::string out;
+  for (std::size_t g = 0; g < c.fused.groups.size(); ++g) {
+    out += fmt::format("group {}\n", g);
+    for (const ir::NodeId id : c.fused.groups[g].nodes)
+      out += "  " + ir::print_node(*c.materialised, id) + "\n";
+  }
+  return out;
+}
+
+std::string print_kernels(const Compilation& c) {
+  std::string out;
+  for (const ir::Kernel& kernel : c.kernels) out += kernel.text();
+  return out;
+}
+
+bool trains(const Compilation& c) { return c.request.trains(); }
+bool updates(const Compilation& c) { return c.request.trains() && c.purpose.has_value(); }
+
+using Id = Stage::Id;
+using C = Compilation;
+
+// name, what becomes true, level in, level out; function; printer; when it applies
+constexpr Stage kPipeline[] = {
+    {Id::trace,
+     {"trace", "the user's function is a graph of ops", "function", "Graph"},
+     run_trace,
+     print_graph<&C::traced>},
+    {Id::recognise,
+     {"recognise", "attention that is written out is one op", "Graph", "Graph"},
+     run_recognise,
+     print_graph<&C::recognised>},
+    {Id::differentiate,
+     {"differentiate", "the gradients of the loss are computed, too", "Graph", "Graph"},
+     run_differentiate,
+     print_graph<&C::differentiated>,
+     trains},
+    {Id::update,
+     {"update", "clipping, the non-finite guard and the optimizer follow", "Graph", "Graph"},
+     run_update,
+     print_graph<&C::updated>,
+     updates},
+    {Id::simplify,
+     {"simplify", "composites are written out, and nothing is computed in vain", "Graph", "Graph"},
+     run_simplify,
+     print_graph<&C::simplified>},
+    {Id::materialise,
+     {"materialise", "every result has memory of its own", "Graph", "Graph"},
+     run_materialise,
+     print_graph<&C::materialised>},
+    {Id::fuse,
+     {"fuse", "ops are in groups, one for each kernel, in an order that can run", "Graph",
+      "groups"},
+     run_fuse,
+     print_groups},
+    {Id::plan,
+     {"plan", "every tensor has its place in memory", "groups", "Plan"},
+     run_plan,
+     [](const C& c) { return c.plan.text(); }},
+    {Id::lower,
+     {"lower", "each step is a kernel: loops, index maps, the variant for the device", "Plan",
+      "Kernel"},
+     run_lower,
+     print_kernels},
+    {Id::emit,
+     {"emit", "kernels are what the device runs: tuned shaders, or calls of CPU routines", "Kernel",
+      "code"},
+     run_emit,
+     [](const C& c) { return c.emitted->text(); }},
+    {Id::load,
+     {"load", "the device has compiled the code and can run it", "code", "Executable"},
+     run_load,
+     [](const C& c) { return c.loaded->text(); }},
+};
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+std::span<const Stage> pipeline() { return kPipeline; }
+
+void run_stages(Compilation& compilation, Stage::Id first, Stage::Id last) {
+  for (const Stage& stage : kPipeline) {
+    if (stage.id < first || stage.id > last || !stage.applies(compilation)) continue;
+    const auto start = Clock::now();
+    stage.run(compilation);
+    const std::chrono::duration<double, std::milli> took = Clock::now() - start;
+    compilation.times.push_back({stage.info.name, took.count()});
+  }
+}
+
+std::string show_stage(const Compilation& compilation, std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Stage& stage : kPipeline) {
+    names.push_back(stage.info.name);
+    if (stage.info.name != name) continue;
+    if (!stage.applies(compilation)) user_error("show: a forward program has no stage '{}'", name);
+    return stage.show(compilation);
+  }
+  user_error("show: there is no stage '{}': the stages are {}", name, fmt::join(names, ", "));
+}
+
+}  // namespace tensorgrad::detail
+
+namespace tensorgrad {
+
+std::vector<StageInfo> compiler_stages() {
+  std::vector<StageInfo> out;
+  for (const detail::Stage& stage : detail::pipeline()) out.push_back(stage.info);
+  return out;
+}
+
+// Each stage is followed by its parts that can be left out.
+std::vector<PassInfo> compiler_passes() {
+  std::vector<PassInfo> out;
+  for (const auto& pass : passes::before_gradients())
+    out.push_back({pass.name, pass.what, "recognise"});
+  for (const auto& pass : passes::pipeline())
+    if (pass.optional) out.push_back({pass.name, pass.what, "simplify"});
+  for (const auto& part : schedule::switches()) out.push_back({part.name, part.what, part.stage});
+  return out;
+}
+
+}  // namespace tensorgrad
