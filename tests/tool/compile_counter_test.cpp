@@ -52,7 +52,7 @@ TEST(CompileCounter, ATerminalShowsKernelsOfTheCpuWhenTheyTakeLong) {
 
 TEST(CompileCounter, ElsewhereThereIsALineNowAndThen) {
   Counted counter(false);
-  EXPECT_EQ(counter.at(seconds(0), CompileWork::tuning, 0, 2), "measuring products: 0 of 2\n");
+  EXPECT_EQ(counter.at(seconds(0), CompileWork::tuning, 0, 2), "measuring matmuls: 0 of 2\n");
   EXPECT_EQ(counter.at(seconds(1), CompileWork::tuning, 1, 2), "");
   EXPECT_EQ(counter.at(seconds(2), CompileWork::tuning, 2, 2), "");
   // Mostly quick: no line for a log.

@@ -69,7 +69,7 @@ class ToolPlot : public testing::Test {
     const ToolRun done = run_tool("plot " + folder);
     EXPECT_EQ(done.exit_code, 0);
     EXPECT_EQ(done.err, err);
-    expect_contains(done.out, "the page to look at: " + folder + "/plot.html\n");
+    expect_contains(done.out, "page written to " + folder + "/plot.html\n");
     const ordered_json runs = runs_of(read_file(folder + "/plot.html"));
     EXPECT_EQ(runs.size(), 1u);
     return runs[0];
@@ -131,7 +131,7 @@ TEST_F(ToolPlot, ThePageHoldsTheLog) {
 TEST_F(ToolPlot, LinesForPrograms) {
   const std::string folder = run("tale", small_log());
   const ToolRun done = run_tool("plot --json " + folder);
-  EXPECT_EQ(done.err, "the page to look at: " + folder + "/plot.html\n");
+  EXPECT_EQ(done.err, "page written to " + folder + "/plot.html\n");
   const auto found = json_lines(done);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0], ordered_json({{"run", "tale"},
@@ -157,7 +157,7 @@ TEST_F(ToolPlot, SeveralRunsGoToTheCurrentFolder) {
   const ToolRun done =
       run_tool("plot " + a + "/ " + b + " " + c, "cd '" + folder_.string() + "' &&");
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_TRUE(done.out.ends_with("the page to look at: plot.html\n"));
+  EXPECT_TRUE(done.out.ends_with("page written to plot.html\n"));
   const ordered_json runs = runs_of(read_file(folder_ / "plot.html"));
   ASSERT_EQ(runs.size(), 3u);
   // Names are told apart where they are the same.
@@ -236,7 +236,7 @@ TEST_F(ToolPlot, OtherBrokenLinesAreSkippedAndCounted) {
       "{\"event\":\"of later times\",\"step\":3}\n" + step_line(3, 2).dump() + "\n";
   const std::string folder = this->run("broken", log);
   const std::string warning =
-      folder + "/log.jsonl: 4 lines were skipped that cannot be read, the first is line 4";
+      folder + "/log.jsonl: 4 unreadable lines were skipped, the first is line 4";
   const ordered_json run = plotted(folder, "tg: " + warning + "\n");
   EXPECT_EQ(run["curves"]["loss"]["step"], ordered_json({1, 3}));
   EXPECT_EQ(run["warnings"], ordered_json({warning}));
@@ -266,8 +266,7 @@ TEST_F(ToolPlot, StepsMadeAgainReplaceThoseBefore) {
 TEST_F(ToolPlot, WhatIsNoRun) {
   const ToolRun none = run_tool("plot " + folder_.string());
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_EQ(none.err,
-            "tg: " + folder_.string() + ": no run: it has no log.jsonl that can be read\n");
+  EXPECT_EQ(none.err, "tg: " + folder_.string() + ": not a run: it has no readable log.jsonl\n");
   EXPECT_FALSE(fs::exists(folder_ / "plot.html"));
 
   const std::string empty = run("empty", "", "");
@@ -337,7 +336,7 @@ TEST_F(ToolPlot, JsonNestedDeeplyIsRefused) {
   const std::string log = this->run(
       "log", R"({"event":"start","step":0,"odd":)" + deep + "}\n" + step_line(1, 4).dump() + "\n");
   EXPECT_EQ(plotted(log, "tg: " + log +
-                             "/log.jsonl: 1 line was skipped that cannot be read, the first is "
+                             "/log.jsonl: 1 unreadable line was skipped, the first is "
                              "line 1\n")["steps"],
             1);
   const std::string config = this->run("config", small_log(), R"({"model":)" + deep + "}");

@@ -27,7 +27,7 @@ Profiled profile(const std::string& arguments) {
   std::ifstream in(file, std::ios::binary);
   Profiled out{json_lines(run), {std::istreambuf_iterator<char>(in), {}}, run.err};
   // A counter of shaders may come first.
-  EXPECT_TRUE(out.err.ends_with("the page to look at: " + file + "\n")) << out.err;
+  EXPECT_TRUE(out.err.ends_with("page written to " + file + "\n")) << out.err;
   std::filesystem::remove(file);
   return out;
 }
@@ -92,7 +92,7 @@ TEST(ToolProfile, TableForPeople) {
   expect_starts_with(run.out, "addition at batch 4 on cpu (");
   expect_contains(run.out, "GFLOP/s");
   expect_contains(run.out, "...\n");  // long names are cut
-  expect_contains(run.out, "the page to look at: " + file + "\n");
+  expect_contains(run.out, "page written to " + file + "\n");
   std::filesystem::remove(file);
 }
 

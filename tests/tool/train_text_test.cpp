@@ -91,7 +91,7 @@ TEST_F(ToolText, ARunIsAFolder) {
   EXPECT_EQ(count["step"], 20);
   EXPECT_EQ(count["validation"], 10);
   EXPECT_EQ(count["sample"], 10);
-  expect_contains(run.err, "tokens to learn from");
+  expect_contains(run.err, "tokens for training");
 }
 
 TEST_F(ToolText, GoesOnAsIfItHadNeverStopped) {
@@ -130,7 +130,7 @@ TEST_F(ToolText, CtrlCSavesAndStops) {
   EXPECT_EQ(done["event"], "done");
   EXPECT_EQ(done["stopped"], true);
   const int made = done["step"];
-  expect_contains(run.errors(), "to go on: tg train text --resume --out");
+  expect_contains(run.errors(), "to continue: tg train text --resume --out");
   const std::string out = " --out " + in("run");
   EXPECT_TRUE(
       fs::exists(folder / "run" / "checkpoints" / fmt::format("step-{:08}.safetensors", made)));
@@ -170,7 +170,7 @@ TEST_F(ToolText, ARunThatIsNotFinishedSaysWhereItIs) {
   EXPECT_EQ(fewer.exit_code, 0) << fewer.err;
   expect_contains(fewer.out,
                   " of 400, so --steps 2 leaves nothing to do\n"
-                  "  hint: without --steps it goes on to step 400\n");
+                  "  hint: without --steps it continues to step 400\n");
 }
 
 // A terminal that goes away ends a run as ctrl-C does: saved.
@@ -262,7 +262,7 @@ TEST_F(ToolText, ABadCheckpointIsNamedAndTheOneBeforeUsed) {
   fs::resize_file(newest, fs::file_size(newest) - 100);
   const ToolRun again = train("--resume --json --device cpu --sample 0" + out);
   EXPECT_EQ(last(again)["params_sha256"], whole["params_sha256"]);
-  expect_contains(again.err, "tg: passed over: " + newest.string() + ": ");
+  expect_contains(again.err, "tg: skipped: " + newest.string() + ": ");
   expect_contains(again.err, "step-00000015.safetensors, step 15");
 }
 
@@ -285,15 +285,15 @@ TEST_F(ToolText, BadInputGetsAClearMessage) {
       {in("empty") + kBytes, 1, "tg: " + (folder / "empty").string() + ": the file is empty\n"},
       {in("binary") + kSmall + "--tokenizer chars", 1,
        "tg: " + (folder / "binary").string() +
-           ": not a text: byte 6 is zero\n  hint: --tokenizer bytes takes any file\n"},
+           ": not a text: byte 6 is zero\n  hint: --tokenizer bytes accepts any file\n"},
       {in("short") + kBytes + "--out " + in("a"), 1,
        "tg: " + (folder / "short").string() +
-           ": 8 tokens to learn from are too few for a context of 16\n  hint: --context 7, or a "
+           ": 8 tokens for training are too few for a context of 16\n  hint: --context 7, or a "
            "longer text\n"},
       {file() + kBytes + "--model gtp", 2,
-       "'gtp' is none of gpt, mamba, mamba2, hybrid\n  hint: gpt?\n"},
+       "'gtp' is not one of gpt, mamba, mamba2, hybrid\n  hint: gpt?\n"},
       {file() + kSmall + "--tokenizer words --out " + in("b"), 1,
-       "there is no tokenizer 'words': bpe, bytes and chars are, or a folder with vocab.json and "
+       "there is no tokenizer 'words': use bpe, bytes, chars, a folder with vocab.json and "
        "merges.txt, or a tokenizer.json\n"},
       {file() + kBytes + "--lr 1e30 --steps 5 --out " + in("d"), 1, "hint: a lower --lr\n"},
       {file() + kBytes + "--lr 0", 2, "'0' is not a number above 0\n"},
@@ -312,18 +312,18 @@ TEST_F(ToolText, BadInputGetsAClearMessage) {
        "tg: --groups: for --model gpt or hybrid, not for mamba2\n"},
       {file() + kBytes + "--model mamba --activation relu", 2,
        "tg: --activation: for --model gpt or hybrid, not for mamba\n"},
-      {file() + kBytes + "--norm batch", 2, "'batch' is none of layer, rms\n"},
+      {file() + kBytes + "--norm batch", 2, "'batch' is not one of layer, rms\n"},
       {file() + kBytes + "--model hybrid --schedule 'mamba attends' --out " + in("f"), 1,
        "unknown layer 'attends' in \"mamba attends\"\n  hint: mamba, mamba2 or attention\n"},
       {file() + kBytes + "--out " + in("full"), 2,
        ": not an empty folder\n  hint: another --out\n"},
-      {file() + kBytes + "--out " + in("empty"), 1, ": cannot make the folder: Not a directory\n"},
+      {file() + kBytes + "--out " + in("empty"), 1,
+       ": cannot create the folder: Not a directory\n"},
       {file() + kBytes + "--out " + in("empty/below"), 1,
-       "cannot make the folder: Not a directory\n"},
-      {"--resume", 2,
-       "tg: train text: --resume goes on with the run of a folder\n  hint: --out RUN\n"},
+       "cannot create the folder: Not a directory\n"},
+      {"--resume", 2, "tg: train text: --resume needs the folder of the run\n  hint: --out RUN\n"},
       {"--resume --out " + in("nothing"), 1,
-       "tg: " + (folder / "nothing").string() + ": there is no run here to go on with\n"},
+       "tg: " + (folder / "nothing").string() + ": there is no run to resume\n"},
       {file() + " --stepz 3", 2,
        "tg: train text: there is no option '--stepz'\n  hint: did you mean --steps?\n"},
   };
@@ -357,14 +357,14 @@ TEST_F(ToolText, ARunIsNotOverwritten) {
   const std::string out = " --out " + in("run");
   const ordered_json first = last(train(file() + kBytes + "--steps 5 --json" + out));
   expect_contains(train(file() + kBytes + "--steps 5" + out).err,
-                  ": there is a run here already\n  hint: --resume goes on with it, another --out "
-                  "begins a new one\n");
+                  ": there is a run here already\n  hint: --resume continues it, another --out "
+                  "starts a new one\n");
   const ToolRun other = train("--resume --dim 32" + out);
   EXPECT_EQ(other.exit_code, 2);
   expect_contains(
       other.err,
       "tg: --dim: the run in " + (folder / "run").string() +
-          " has another value\n  hint: leave it out, or begin a new run with another --out\n");
+          " has another value\n  hint: leave it out, or start a new run with another --out\n");
   const fs::path config = folder / "run" / "config.json";
   const std::string good = read(config);
   const auto altered = [&](const std::string& from, const std::string& to) {
@@ -378,9 +378,9 @@ TEST_F(ToolText, ARunIsNotOverwritten) {
   expect_contains(altered("\"vocab\": 1024,", "\"vocab\": 1024, \"vocab\": 512,"),
                   not_a_config + "\"vocab\" is there twice\n");
   expect_contains(altered("\"steps\": 5", "\"steps\": 1e308"),
-                  not_a_config + "'training.steps' is a whole number of at least 1: 1e+308\n");
+                  not_a_config + "'training.steps' must be an integer of at least 1: 1e+308\n");
   expect_contains(altered("\"lr\": 0.004", "\"lr\": 1e308"),
-                  not_a_config + "'training.lr' is a number: 1e+308\n");
+                  not_a_config + "'training.lr' must be a number: 1e+308\n");
   expect_contains(altered("\"lr\"", "\"rl\""), not_a_config + "'training.lr' is missing\n");
   expect_contains(altered("\"keep\": 3", "\"keep\": 3, \"kept\": 3"),
                   not_a_config + "unknown name 'run.kept'\n");
@@ -637,7 +637,7 @@ TEST_F(ToolText, ComparesWithCompressors) {
   const double bits = 8 * bytes / static_cast<double>(all - rest);
   EXPECT_NEAR(done["gzip_bits_per_byte"].get<double>(), bits, 1e-4);
   expect_contains(run.out, fmt::format(", gzip: {:.2f}", bits));
-  expect_contains(run.out, "(a model that only counts tokens: ");
+  expect_contains(run.out, "(unigram model: ");
 }
 
 // Without `head` both sizes are those of nothing: there is no figure, where 0.00 would be one.
@@ -649,7 +649,7 @@ TEST_F(ToolText, ACompressorThatFailsIsLeftOut) {
   const ToolRun run =
       train(file() + kBytes + "--steps 2 --out " + in("run"), "PATH=" + in("bin") + ":\"$PATH\"");
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  expect_contains(run.out, "(a model that only counts tokens: ");
+  expect_contains(run.out, "(unigram model: ");
   EXPECT_EQ(run.out.find("gzip"), std::string::npos) << run.out;
   EXPECT_FALSE(log("run").back().contains("gzip_bits_per_byte"));
   // Any name of a file is taken as it is.

@@ -52,7 +52,7 @@ TEST(ToolHelp, ShowsHowToTrainOnText) {
   const std::string help = run_tool("--help").out;
   expect_contains(help, "\n  tg train text book.txt ");
   expect_contains(help, "\n  tg generate runs/book-gpt ");
-  expect_contains(help, "a task of its own or a text file");
+  expect_contains(help, "a built-in task or a text file");
   expect_contains(run_tool("train text --help").out, "the run is in runs/book-gpt");
 }
 
@@ -77,11 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"trian", 2,
                   "there is no command 'trian': the commands are train, generate, convert, "
                   "inspect, plot, show, "},
-        WrongCall{
-            "test -R ops", 2,
-            "test: a command of the wrapper ./tg in a checkout of tensorgrad, not of the tool\n"
-            "  hint: ./tg test, in the folder of the checkout\n"},
-        WrongCall{"webgpu", 2, "webgpu: a command of the wrapper ./tg in a checkout"},
+        WrongCall{"test -R ops", 2,
+                  "test: only the wrapper ./tg of a tensorgrad checkout has this command\n"
+                  "  hint: ./tg test, in the folder of the checkout\n"},
+        WrongCall{"webgpu", 2, "webgpu: only the wrapper ./tg of a tensorgrad checkout"},
         WrongCall{"train", 2, "train: which task?\n  hint: tg train addition\n"},
         WrongCall{
             "train sine", 2,
@@ -104,7 +103,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "train: there is no option '--step=10'\n  hint: did you mean --steps?\n"},
         WrongCall{"train sin --abacus", 2,
                   "train: there is no option '--abacus'\n  hint: tg train --help\n"},
-        WrongCall{"train sin cos", 2, "train: 'cos' is a word too many\n  hint: tg train --help\n"},
+        WrongCall{"train sin cos", 2,
+                  "train: unexpected argument 'cos'\n  hint: tg train --help\n"},
         WrongCall{"--versoin", 2,
                   "tg: there is no option '--versoin'\n  hint: did you mean --version?\n"},
         WrongCall{"train sin --device abacus", 2,
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"inspect /nowhere/x.safetensors", 1,
                   "/nowhere/x.safetensors: cannot read: No such file or directory\n"},
         WrongCall{"plot", 2, "plot: which run?\n  hint: tg plot runs/book-gpt\n"},
-        WrongCall{"plot /nowhere", 1, "/nowhere: no run: there is no such folder\n"},
+        WrongCall{"plot /nowhere", 1, "/nowhere: not a run: there is no such folder\n"},
         WrongCall{"show", 2, "show: which model?"},
         WrongCall{"show gpt_smal", 2,
                   "there is no model 'gpt_smal': the models are mlp_sin, addition, "},
@@ -205,7 +205,7 @@ TEST(ToolPaths, ACurrentFolderThatIsGone) {
   EXPECT_EQ(train.err, "tg: book.txt: cannot read: No such file or directory\n");
   const ToolRun plot = run_tool("plot .", there);
   EXPECT_EQ(plot.exit_code, 1);
-  EXPECT_EQ(plot.err, "tg: .: no run: it has no log.jsonl that can be read\n");
+  EXPECT_EQ(plot.err, "tg: .: not a run: it has no readable log.jsonl\n");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace tensorgrad::tool {
 namespace {
 
 void list_passes(bool json) {
-  if (!json) print_out("What becomes true by each pass, in the order they run:\n");
+  if (!json) print_out("The passes in the order they run, and what is true after each:\n");
   for (const PassInfo& pass : compiler_passes()) {
     if (json)
       print_json({{"pass", pass.name}, {"what", pass.what}});
@@ -23,7 +23,7 @@ void add_passes_command(CLI::App& tg, int& exit_code) {
   auto json = std::make_shared<bool>(false);
   CLI::App& command = *tg.add_subcommand("passes", "List the passes of the compiler");
   add_json_flag(command, *json);
-  command.footer("--without A,B of the other commands leaves them out.\nExample:\n  tg passes");
+  command.footer("Other commands leave passes out with --without A,B.\nExample:\n  tg passes");
   command.callback([json, &exit_code] {
     list_passes(*json);
     exit_code = 0;

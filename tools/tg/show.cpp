@@ -83,12 +83,11 @@ void show(const ShowOptions& options) {
 
 void add_show_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<ShowOptions>();
-  CLI::App& command =
-      *tg.add_subcommand("show", "Print what a stage of the compiler makes of a model");
-  command.add_option("model", options->model, "Which one of the models below")->type_name("MODEL");
+  CLI::App& command = *tg.add_subcommand("show", "Print a model after a stage of the compiler");
+  command.add_option("model", options->model, "One of the models below")->type_name("MODEL");
   command
       .add_option("--stage", options->stage,
-                  fmt::format("One of {}", fmt::join(stage_names(), ", ")))
+                  fmt::format("Stage to print: {}", fmt::join(stage_names(), ", ")))
       ->capture_default_str()
       ->type_name("STAGE");
   add_batch_option(command, options->batch);
