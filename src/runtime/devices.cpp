@@ -135,7 +135,7 @@ std::shared_ptr<Device> find_own(const std::string& name) {
   if (auto device = found == open.by_name.end() ? nullptr : found->second.lock()) return device;
   user_error(
       "device: there is no '{}'\n"
-      "  hint: it goes by that name while its WebGpuDevice or a program on it lives",
+      "  hint: the name exists as long as its WebGpuDevice or a program on it",
       name);
 }
 
@@ -214,8 +214,8 @@ WebGpuDevice::WebGpuDevice(void* device, const WebGpuOptions& options) {
   const std::string maker = webgpu::maker_of(device), called = webgpu::file_of(library);
   if (options.library.empty() && !options.get_proc_address && !maker.empty() && maker != called)
     user_error(
-        "WebGpuDevice: the device was made by {}, and the functions at hand are those of {}\n"
-        "  hint: name its .library, or pass its .get_proc_address",
+        "WebGpuDevice: the device belongs to the library {}, but the functions are those of {}\n  "
+        "hint: set .library or .get_proc_address to those of the device",
         maker, called);
   static std::atomic<int> next{0};
   const std::string name = fmt::format("{}{}", runtime::kOwn, next++);

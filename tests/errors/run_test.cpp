@@ -397,7 +397,7 @@ TEST(RunErrors, Arrays) {
        [] {
          Array({2}, Ints{1, 2, 3});
        }},
-      {"type", "Array: integers do not make an f32 array", 0, [] { Array({1}, Ints{1}, f32); }},
+      {"type", "Array: integers cannot fill an f32 array", 0, [] { Array({1}, Ints{1}, f32); }},
       {"floats", "Array: floats() of an array of i32\n  hint: ints()", 0,
        [] {
          const Array numbers({1}, Ints{1});

@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
 const std::string kIsDamaged =
-    ": damaged: its bytes are not those that its sha256 was made of\n"
-    "  hint: it was cut off or altered after it was written";
+    ": damaged: its contents do not match its sha256\n  hint: it was truncated or changed after it "
+    "was written";
 
 Checkpoint at_step(std::int64_t step, std::int64_t size = 3) {
   std::vector<float> values(static_cast<std::size_t>(size), static_cast<float>(step));
@@ -101,8 +101,9 @@ TEST_F(FolderOfCheckpoints, UnreadableOnesArePassedOver) {
   const auto found = folder.newest();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->checkpoint.step, 20);
-  EXPECT_EQ(found->unreadable, (Names{path_of(40) + ": too short: 0 bytes hold no header length",
-                                      path_of(30) + kIsDamaged}));
+  EXPECT_EQ(found->unreadable,
+            (Names{path_of(40) + ": too short: 0 bytes cannot hold the header length",
+                   path_of(30) + kIsDamaged}));
 }
 
 // A header that ends before the digits begin, whatever its length.
@@ -143,7 +144,8 @@ TEST_F(FolderOfCheckpoints, ErrorsSayWhatIsWrong) {
   put(path_ / file_of_step(20), "abc");
   EXPECT_EQ(error_of([&] { folder.newest(); }),
             path_.string() + ": no checkpoint in it can be read:\n  " + path_of(20) +
-                ": too short: 3 bytes hold no header length\n  " + path_of(10) + kIsDamaged);
+                ": too short: 3 bytes cannot hold the header length\n  " + path_of(10) +
+                kIsDamaged);
   for (const int keep : {0, -1})
     EXPECT_EQ(error_of([&] { CheckpointFolder(path_, keep); }),
               fmt::format("{}: at least one checkpoint must be kept: {}", path_.string(), keep));
@@ -152,9 +154,9 @@ TEST_F(FolderOfCheckpoints, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(error_of([&] { CheckpointFolder(file).newest(); }),
             file + ": cannot read: Not a directory");
   EXPECT_EQ(error_of([&] { CheckpointFolder(file).save(at_step(1)); }),
-            file + ": cannot make the folder: Not a directory");
+            file + ": cannot create the folder: Not a directory");
   EXPECT_EQ(error_of([&] { CheckpointFolder(file + "/a").save(at_step(1)); }),
-            file + "/a: cannot make the folder: Not a directory");
+            file + "/a: cannot create the folder: Not a directory");
   EXPECT_EQ(error_of([&] { folder.save(at_step(-1)); }),
             path_.string() + "/step--0000001.safetensors: step must not be negative: -1");
 }

@@ -96,7 +96,8 @@ TEST(Windows, ShortTexts) {
   EXPECT_EQ(error_of([] { windows(counting(9), {.batch = 1, .length = 8}, -1); }),
             "windows: the position must not be negative: -1");
   std::vector<std::int32_t> out(3);
-  EXPECT_EQ(error_of([&] { counting(9).read(7, out); }), "Tokens: read from 7 to 10: there are 9");
+  EXPECT_EQ(error_of([&] { counting(9).read(7, out); }),
+            "Tokens: the range 7 to 10 is out of bounds: there are 9 tokens");
 }
 
 TEST(TextData, IsCutAtALine) {
@@ -198,7 +199,8 @@ TEST_F(DatasetFile, HasToBeWhatWasAskedFor) {
       TextData::read(path, Tokenizer::bytes(), {.cache = cache, .fingerprint = data.fingerprint()})
           .fingerprint(),
       data.fingerprint());
-  const std::string wrong = ": not the text that was trained on, or cut or encoded in another way";
+  const std::string wrong =
+      ": not the text of the checkpoint: its content, its split or its tokenizer differs";
   EXPECT_EQ(error_of([&] {
               TextData::read(path, Tokenizer::bytes(), {.fingerprint = data.fingerprint()});
             }),

@@ -79,10 +79,10 @@ TEST_F(Reading, AClaimReservesNothing) {
   const std::string name = path.string() + ": ";
   EXPECT_EQ(reading("", huge), name + "the header does not start with '{'");
   EXPECT_EQ(reading(little_endian(99'999'999, 8) + "{}", 1000),
-            name + "cut off: the header has 99999999 bytes, 992 are left in the file");
+            name + "truncated: the header has 99999999 bytes, 992 are left in the file");
   const std::string claim = file_of(entry("F32", "[268435456]", "[0,1073741824]"));
   EXPECT_EQ(reading(claim, claim.size() + 100),
-            name + "tensor 'x': it ends at byte 1073741824, behind the 100 bytes of data");
+            name + "tensor 'x': it ends at byte 1073741824, past the 100 bytes of data");
   if (kSanitized) return;
   const std::string real =
       file_of(entry("U8", fmt::format("[{}]", huge), fmt::format("[0,{}]", huge)));
@@ -115,8 +115,8 @@ TEST_F(Reading, TheModelAloneIsCheckedAsAWhole) {
   put(path, bytes);
   EXPECT_EQ(error_of([&] { load_checkpoint(path, CheckpointPart::model); }),
             path.string() +
-                ": damaged: its bytes are not those that its sha256 was made of\n"
-                "  hint: it was cut off or altered after it was written");
+                ": damaged: its contents do not match its sha256\n  hint: it was truncated or "
+                "changed after it was written");
 }
 
 TEST_F(Reading, TensorsOfADamagedCheckpoint) {

@@ -70,7 +70,7 @@ TEST_F(SafetensorsOnDisk, FilesThatCannotBeReadAreNamed) {
   EXPECT_EQ(error(path_), path_.string() + ": cannot read: Is a directory");
   put(path_ / "short", "abc");
   EXPECT_EQ(error(path_ / "short"),
-            (path_ / "short").string() + ": too short: 3 bytes hold no header length");
+            (path_ / "short").string() + ": too short: 3 bytes cannot hold the header length");
 }
 
 TEST_F(SafetensorsOnDisk, AFailedWriteLeavesTheOldFile) {

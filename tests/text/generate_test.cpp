@@ -207,11 +207,11 @@ TEST(Generate, BadCalls) {
             "generate: tokens must not be negative: -1");
   EXPECT_EQ(error_of([&] { generate(model, "a", {.stop = {""}}); }),
             "generate: an empty stop text would stop at once");
-  EXPECT_EQ(error_of([&] { model.listen({}); }), "Generator: there is nothing to listen to");
+  EXPECT_EQ(error_of([&] { model.listen({}); }), "Generator: listen() needs at least one token");
   EXPECT_EQ(error_of([&] {
               model.listen(std::vector<std::int32_t>{3, 256});
             }),
-            "Generator: token 256 of 256 tokens");
+            "Generator: token 256 is out of range: the vocabulary has 256 tokens");
   EXPECT_TRUE(model.heard().empty());
   const auto loading = [](const std::function<void(Checkpoint&)>& change,
                           std::int64_t capacity = 0) {
@@ -220,7 +220,7 @@ TEST(Generate, BadCalls) {
     return error_of([&] { Generator(changed, {.device = "cpu", .capacity = capacity}); });
   };
   EXPECT_EQ(loading([](Checkpoint& c) { c.config = ""; }),
-            "Generator: the checkpoint does not say which model it is: its config is missing");
+            "Generator: the checkpoint has no config, so the kind of model is unknown");
   EXPECT_EQ(loading([](Checkpoint& c) { c.tokenizer = ""; }),
             "Generator: the checkpoint has no tokenizer");
   EXPECT_EQ(loading([](Checkpoint&) {}, -1), "Generator: the capacity must not be negative: -1");
@@ -235,7 +235,7 @@ TEST(Generate, BadCalls) {
     return error_of([&] { model.remember(memory, std::vector<std::int32_t>(heard)); });
   };
   EXPECT_EQ(remembering([](NamedArrays& m) { m.erase("position"); }, 0),
-            "Generator: the memory lacks 'position'");
+            "Generator: the memory has no 'position'");
   EXPECT_EQ(
       remembering([](NamedArrays& m) { m["position"] = Array({1}, std::vector<std::int32_t>{0}); },
                   0),

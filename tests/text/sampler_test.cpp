@@ -104,7 +104,8 @@ TEST(Sampler, BadOptions) {
   EXPECT_EQ(error({.min_p = -0.5f}), "sampling: min_p must be from 0 to 1: -0.5");
   EXPECT_EQ(error({.repetition_penalty = 0}),
             "sampling: the repetition penalty must be above 0: 0");
-  EXPECT_EQ(error({.repetition_penalty = 2}), "sampling: token 9 of 4 tokens was seen");
+  EXPECT_EQ(error({.repetition_penalty = 2}),
+            "sampling: the seen token 9 is out of range: there are 4 tokens");
   const auto picking = [](const std::vector<float>& logits) -> std::string {
     try {
       Sampler({}).pick(logits);

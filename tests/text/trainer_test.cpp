@@ -116,7 +116,7 @@ TEST(Trainer, RefusesWhatItCannotGoOnFrom) {
   EXPECT_EQ(restoring([](Checkpoint& c) { c.more.clear(); }),
             "Trainer: the checkpoint was trained on another text, or on another part of it");
   EXPECT_EQ(restoring([](Checkpoint& c) { c.optimizer.clear(); }),
-            "Trainer: the checkpoint has no optimizer state to go on with");
+            "Trainer: the checkpoint has no optimizer state, so training cannot continue");
   EXPECT_EQ(restoring([](Checkpoint& c) { c.more.at("options") = "batch 3"; }),
             "Trainer: the checkpoint was trained with other options: batch 3, not batch 2 "
             "accumulate 1 lr 0.003 last_lr_share 0.1 "
@@ -197,7 +197,7 @@ TEST(Trainer, RefusesBadOptions) {
   EXPECT_EQ(error_of([] { small_trainer("gpt", {.clip_grad_norm = 0}); }),
             "Trainer: clip_grad_norm must be above 0: 0");
   EXPECT_EQ(error_of([] { small_trainer("gpt", {}).report(); }),
-            "Trainer: there was no step to report");
+            "Trainer: there is no step to report yet");
   EXPECT_EQ(error_of([] {
               Trainer({.context = 100}, Tokenizer::bytes(),
                       TextData::of("much too short", Tokenizer::bytes()));

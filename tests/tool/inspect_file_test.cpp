@@ -277,10 +277,10 @@ TEST_F(ToolInspect, BadFilesGiveTheReadersMessage) {
     expect_starts_with(run.err, "tg: " + path + ": ");
     return run.err.substr(6 + path.size());
   };
-  EXPECT_EQ(message(""), "too short: 0 bytes hold no header length\n");
+  EXPECT_EQ(message(""), "too short: 0 bytes cannot hold the header length\n");
   expect_starts_with(message("this is a text, no tensors"), "the header has ");
-  expect_starts_with(message(whole.substr(0, 40)), "cut off: the header has ");
-  expect_contains(message(whole.substr(0, whole.size() - 3)), "behind the ");
+  expect_starts_with(message(whole.substr(0, 40)), "truncated: the header has ");
+  expect_contains(message(whole.substr(0, whole.size() - 3)), "past the ");
   EXPECT_EQ(message(whole + "x"), "the last 1 bytes belong to no tensor\n");
 }
 

@@ -376,7 +376,7 @@ TEST_F(ToolText, ARunIsNotOverwritten) {
   const std::string not_a_config = "config.json: not the config of a run: ";
   expect_contains(altered(good, "{"), not_a_config + "not JSON: parse error");
   expect_contains(altered("\"vocab\": 1024,", "\"vocab\": 1024, \"vocab\": 512,"),
-                  not_a_config + "\"vocab\" is there twice\n");
+                  not_a_config + "\"vocab\" occurs twice\n");
   expect_contains(altered("\"steps\": 5", "\"steps\": 1e308"),
                   not_a_config + "'training.steps' must be an integer of at least 1: 1e+308\n");
   expect_contains(altered("\"lr\": 0.004", "\"lr\": 1e308"),
@@ -430,9 +430,10 @@ TEST_F(ToolText, ARunKeepsItsText) {
   const std::string config = read(folder / "third" / "config.json");
   const ToolRun changed = train(more + in("third"));
   EXPECT_EQ(changed.exit_code, 1);
-  expect_contains(changed.err,
-                  "tg: " + text.string() +
-                      ": not the text that was trained on, or cut or encoded in another way\n");
+  expect_contains(
+      changed.err,
+      "tg: " + text.string() +
+          ": not the text of the checkpoint: its content, its split or its tokenizer differs\n");
   EXPECT_EQ(read(folder / "third" / "config.json"), config);
   // Under another name it is the same text.
   fs::remove(text);

@@ -16,8 +16,7 @@ using GpuLost = GpuTest;
 
 TEST(WebgpuLibrary, AnotherLibraryIsRefusedByTheMissingFunction) {
   EXPECT_EQ(device_error([] { load_library("libm.so.6"); }),
-            "webgpu: libm.so.6 is not the library that is needed, or too old: it has no "
-            "wgpuCreateInstance\n"
+            "webgpu: libm.so.6 is another library or an old version: it has no wgpuCreateInstance\n"
             "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it");
 }
 
@@ -37,7 +36,7 @@ TEST(WebgpuLibrary, AnOlderOneIsRefusedByTheFirstFunctionThatItLacks) {
           fmt::format("'{}' -shared -fPIC -o '{}.so' '{}.cc'", TENSORGRAD_CXX, file, file).c_str()),
       0);
   EXPECT_EQ(device_error([&] { load_library(file + ".so"); }),
-            fmt::format("webgpu: {}.so is not the library that is needed, or too old: it has no "
+            fmt::format("webgpu: {}.so is another library or an old version: it has no "
                         "wgpuInstanceRequestAdapter\n"
                         "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
                         file));
@@ -96,10 +95,10 @@ TEST_F(GpuErrors, BuffersAndBindingsOverTheLimitAreNamed) {
   const std::uint64_t buffer = info.limits.buffer_bytes + (1 << 20),
                       binding = info.limits.binding_bytes + (1 << 20);
   EXPECT_EQ(device_error([&] { shared_gpu().buffer(buffer, "the arena"); }),
-            fmt::format("webgpu: too large: {} for the arena in one buffer, and {} allows {}",
+            fmt::format("webgpu: too large: {} for the arena in one buffer; {} allows {}",
                         mib(buffer), info.name, mib(info.limits.buffer_bytes)));
   EXPECT_EQ(device_error([&] { shared_gpu().check_binding(binding, "layers.0.W"); }),
-            fmt::format("webgpu: too large: {} for layers.0.W in one binding, and {} allows {}",
+            fmt::format("webgpu: too large: {} for layers.0.W in one binding; {} allows {}",
                         mib(binding), info.name, mib(info.limits.binding_bytes)));
   EXPECT_NO_THROW(shared_gpu().check_binding(info.limits.binding_bytes, "layers.0.W"));
 }
@@ -168,7 +167,7 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
   gpu->inject(Fault::lost);
   const std::string text = device_error([&] { gpu->check(); });
   expect_starts_with(text, "webgpu: the device was lost: injected");
-  expect_contains(text, "\n  hint: open it again and go on from the last checkpoint");
+  expect_contains(text, "\n  hint: open it again and continue from the last checkpoint");
   std::vector<float> values(64);
   EXPECT_EQ(device_error([&] { gpu->submit(); }), text);
   EXPECT_EQ(device_error([&] { gpu->dispatch(*add, *group, 1); }), text);

@@ -222,7 +222,7 @@ TEST_F(GpuOwnDevice, WhatDoesNotFitIsNamedWithNeedAndLimit) {
   Owner own;
   const WebGpuDevice gpu(own.device);
   const std::string name = runtime::gpu_under(*runtime::open_device(gpu.name(), 0)).info().name;
-  const std::string allows = " in one binding, and " + name + " allows 128.0 MiB\n",
+  const std::string allows = " in one binding; " + name + " allows 128.0 MiB\n",
                     batch_hint = "  hint: a smaller batch, or a device with more room";
   int line = 0;
   const auto at = [&](int where) { return "own_device_test.cpp:" + std::to_string(where) + "\n"; };
@@ -315,8 +315,8 @@ TEST_F(GpuOwnDevice, ItsLossIsNoticed) {
   const Result unread = step(train, 1);
   call().DeviceDestroy(own.device);
   const std::string text =
-      "webgpu: the device was lost: its owner knows why\n  hint: open it again and go on from the "
-      "last checkpoint";
+      "webgpu: the device was lost: its owner knows why\n  hint: open it again and continue from "
+      "the last checkpoint";
   EXPECT_EQ(own.losses, 1);
   EXPECT_EQ(device_error([&] { unread.loss(); }), text);
   EXPECT_EQ(device_error([&] { step(train, 2).loss(); }), text);
@@ -344,7 +344,7 @@ TEST(OwnDevice, ANullOneIsRefused) {
 TEST(OwnDevice, ANameThatIsGoneIsRefused) {
   EXPECT_EQ(user_error_of([] { compile_on("webgpu:own99"); }),
             "device: there is no 'webgpu:own99'\n"
-            "  hint: it goes by that name while its WebGpuDevice or a program on it lives");
+            "  hint: the name exists as long as its WebGpuDevice or a program on it");
 }
 
 // Its functions would be called with an object that they do not know.
@@ -355,10 +355,9 @@ TEST_F(GpuOwnDevice, OneOfAnotherLibraryIsRefused) {
   ASSERT_TRUE(dladdr(reinterpret_cast<const void*>(call().DeviceAddRef), &dawn));
   EXPECT_EQ(
       user_error_of([&] { WebGpuDevice{object}; }),
-      fmt::format(
-          "WebGpuDevice: the device was made by {}, and the functions at hand are those of {}\n"
-          "  hint: name its .library, or pass its .get_proc_address",
-          libc.dli_fname, dawn.dli_fname));
+      fmt::format("WebGpuDevice: the device belongs to the library {}, but the functions are those "
+                  "of {}\n  hint: set .library or .get_proc_address to those of the device",
+                  libc.dli_fname, dawn.dli_fname));
 }
 
 void* knows_nothing(api::StringView) { return nullptr; }
@@ -369,10 +368,10 @@ TEST(OwnDevice, FunctionsThatAreMissingAreNamed) {
                     WebGpuDevice(object,
                                  {.get_proc_address = reinterpret_cast<void*>(&knows_nothing)});
                   }),
-                  " is not the library that is needed, or too old: it has no wgpuCreateInstance\n");
-  expect_contains(device_error([&] { WebGpuDevice(object, {.library = "libm.so.6"}); }),
-                  "webgpu: libm.so.6 is not the library that is needed, or too old: it has no "
-                  "wgpuCreateInstance\n");
+                  " is another library or an old version: it has no wgpuCreateInstance\n");
+  expect_contains(
+      device_error([&] { WebGpuDevice(object, {.library = "libm.so.6"}); }),
+      "webgpu: libm.so.6 is another library or an old version: it has no wgpuCreateInstance\n");
 }
 
 }  // namespace

@@ -231,7 +231,7 @@ TEST_F(GpuReads, MayOutliveTheDevice) {
   gpu.reset();
   EXPECT_EQ(floats_of(done->wait())[0], 0.0f);
   EXPECT_EQ(device_error([&] { never->wait(); }),
-            "webgpu: the device was closed before the bytes were there");
+            "webgpu: the device was closed before the read finished");
 }
 
 TEST_F(GpuTimes, EachDispatchHasItsOwn) {

@@ -102,7 +102,7 @@ api::Instance instance(const Library& library) {
     descriptor.timed_wait_any_enable = 1;
     descriptor.timed_wait_any_max_count = 64;
     made = library.call.CreateInstance(&descriptor);
-    if (!made) throw DeviceError(fmt::format("webgpu: {} made no instance", library.path));
+    if (!made) throw DeviceError(fmt::format("webgpu: {} created no instance", library.path));
   }
   return made;
 }
@@ -179,7 +179,7 @@ std::string why_no_adapter() {
            "  hint: run ./tg webgpu in tensorgrad's source tree, or: sudo apt-get install "
            "libvulkan1";
   }
-  return "no GPU has a driver that WebGPU can use\n"
+  return "WebGPU found no usable GPU driver\n"
          "  hint: install the Vulkan driver of the GPU's vendor; or, to try things out without a "
          "GPU: "
          "./tg webgpu --software";

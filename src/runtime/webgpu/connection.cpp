@@ -61,9 +61,10 @@ void Reports::raise() {
   if (!any_) return;
   std::lock_guard lock(mutex_);
   if (!lost_.empty())
-    throw DeviceError(fmt::format(
-        "webgpu: the device was lost: {}\n  hint: open it again and go on from the last checkpoint",
-        lost_));
+    throw DeviceError(
+        fmt::format("webgpu: the device was lost: {}\n  hint: open it again and continue from the "
+                    "last checkpoint",
+                    lost_));
   any_ = false;
   throw DeviceError("webgpu: " + std::exchange(error_, {}));
 }
@@ -208,7 +209,7 @@ std::string Connection::end_scope() {
     if (status == api::Status::success && type != api::ErrorType::none) *result = tidy(text.view());
   };
   popped.userdata1 = lent(message);
-  wait(call.DevicePopErrorScope(device(), popped), "what it says to a new object");
+  wait(call.DevicePopErrorScope(device(), popped), "checking a new object");
   return *message;
 }
 

@@ -18,7 +18,7 @@ constexpr std::uint64_t kPiece = 16u << 20;
 
 [[noreturn]] void too_large(std::uint64_t bytes, std::string_view what, const char* where,
                             std::uint64_t limit, std::string_view adapter) {
-  throw OutOfMemoryError(fmt::format("webgpu: too large: {} for {} in one {}, and {} allows {}",
+  throw OutOfMemoryError(fmt::format("webgpu: too large: {} for {} in one {}; {} allows {}",
                                      in_mib(static_cast<std::int64_t>(bytes)), what, where, adapter,
                                      in_mib(static_cast<std::int64_t>(limit))));
 }

@@ -59,7 +59,7 @@ Library with_functions(const std::string& path, Find find) {
 #undef TENSORGRAD_WEBGPU_FIND
   if (missing)
     throw DeviceError(
-        fmt::format("webgpu: {} is not the library that is needed, or too old: it has no {}\n"
+        fmt::format("webgpu: {} is another library or an old version: it has no {}\n"
                     "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
                     path, missing));
   return library;

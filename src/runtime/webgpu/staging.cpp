@@ -22,7 +22,7 @@ Staging::~Staging() {
       connection_.call.BufferUnmap(read->buffer_.get());
       connection_.done(read->mapped_);
     }
-    *read->problem_ = "webgpu: the device was closed before the bytes were there";
+    *read->problem_ = "webgpu: the device was closed before the read finished";
     read->staging_ = nullptr;
     read->buffer_.reset();
   }
@@ -94,7 +94,7 @@ void Staging::finish(PendingRead& read) {
     if (!read.target_) read.bytes_.resize(read.size_);
     if (from && read.size_)
       std::memcpy(read.target_ ? read.target_ : read.bytes_.data(), from, read.size_);
-    if (!from) *read.problem_ = "webgpu: reading failed: the bytes cannot be reached";
+    if (!from) *read.problem_ = "webgpu: reading failed: the buffer has no mapped range";
     call.BufferUnmap(read.buffer_.get());
   } else {
     connection_.watch();  // a lost device is the better reason
