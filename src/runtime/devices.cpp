@@ -1,4 +1,4 @@
-// The list of devices and the choice by name.
+// Lists devices, and opens them by name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,8 +62,7 @@ void list_webgpu(std::vector<DeviceInfo>& list) {
 
 namespace {
 
-// What TENSORGRAD_DEVICE says that `auto` means for a program as it is; "auto" where it says
-// nothing.
+// The value of TENSORGRAD_DEVICE, which replaces `auto`; "auto" if it is not set.
 std::string meaning_of_auto() {
   const char* named = std::getenv("TENSORGRAD_DEVICE");
   return named && *named ? named : "auto";
@@ -100,7 +99,7 @@ namespace runtime {
 
 namespace {
 
-// The devices that programs share, by name.
+// The shared devices, by name.
 struct Open {
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<Device>> by_name;
@@ -111,7 +110,7 @@ Open& open_devices() {
   return open;
 }
 
-// With others: the device that is open under that name, if there is one.
+// with_others: reuses the open device of that name, if there is one.
 enum class Sharing : std::uint8_t { with_others, with_nobody };
 
 template <class Make, class Usable>
@@ -125,7 +124,7 @@ std::shared_ptr<Device> obtain(Sharing sharing, const std::string& name, Make ma
   return device;
 }
 
-// What WebGpuDevice calls devices of the program's own; a number follows.
+// Prefix of the names that WebGpuDevice gives to devices of the program; a number follows.
 constexpr std::string_view kOwn = "webgpu:own";
 
 std::shared_ptr<Device> find_own(const std::string& name) {
@@ -139,7 +138,7 @@ std::shared_ptr<Device> find_own(const std::string& name) {
       name);
 }
 
-// The place among the adapters that "webgpu" or "webgpu:2" means.
+// The index of the adapter for "webgpu" or "webgpu:2".
 std::optional<std::size_t> adapter_index(const std::string& name) {
   if (name == "webgpu") return 0;
   if (!name.starts_with("webgpu:") || name.size() > 9) return {};
@@ -163,7 +162,7 @@ std::shared_ptr<Device> open_webgpu(std::size_t index, Sharing sharing) {
 }
 
 std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sharing) {
-  webgpu::asked_to_tune();  // a wrong word is refused on every device, not only where it matters
+  webgpu::asked_to_tune();  // reports a wrong TENSORGRAD_TUNE on every device, not only on GPUs
   const std::string name = wanted == "auto" ? meaning_of_auto() : wanted;
   if (name.starts_with(kOwn)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
@@ -183,7 +182,7 @@ std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sha
 
 }  // namespace
 
-// A node fits 24 bits; 0 means that nothing is noted.
+// A node fits 24 bits. A first word of 0 means no failure.
 std::array<std::int32_t, 2> fault_words(const IndexFailure& failure) {
   return {(failure.tag << 24) + failure.node + 1, static_cast<std::int32_t>(failure.value)};
 }
@@ -210,7 +209,7 @@ WebGpuDevice::WebGpuDevice(void* device, const WebGpuOptions& options) {
     user_error("WebGpuDevice: the device is null\n  hint: did wgpuAdapterRequestDevice succeed?");
   const webgpu::Library& library =
       webgpu::library_of_program(options.library, options.get_proc_address);
-  // A call of the wrong library would end the program.
+  // Calling the functions of another library would crash the program.
   const std::string maker = webgpu::maker_of(device), called = webgpu::file_of(library);
   if (options.library.empty() && !options.get_proc_address && !maker.empty() && maker != called)
     user_error(
