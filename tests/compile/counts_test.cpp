@@ -6,7 +6,7 @@
 namespace tensorgrad::compile_tests {
 namespace {
 
-// The example of design.md.
+// The model of README.md.
 struct Wide {
   Linear l1{1, 64}, l2{64, 64}, l3{64, 1};
 };
@@ -100,8 +100,7 @@ TEST(Stages, AreThoseOfTheLineAndAllDiffer) {
     EXPECT_FALSE(infer.show(stage).empty()) << stage;
 }
 
-// Lines are the user's; a path of this tree's own sources would make the text depend on the
-// machine.
+// Source lines are the user's. A path of this tree would make the text depend on the machine.
 TEST(Stages, NameNoLinesOfTheLibrary) {
   auto train =
       compile(Mlp{}, {.inputs = mlp_inputs(), .clip_grad_norm = 1, .accumulate = 2, .threads = 1},

@@ -1,4 +1,4 @@
-// The text of every message that compile(), compile_forward() and attach() can end in.
+// The text of every error of compile(), compile_forward() and attach().
 #include <fmt/ranges.h>
 
 #include <cmath>
@@ -328,7 +328,8 @@ TEST(CompileErrors, MoreMemoryThanThereIs) {
             "  hint: a smaller model, or a device with more room");
 }
 
-// What lives at once, the largest first, as the user wrote it; and all that the program needs.
+// The tensors that are alive at once, the largest first, with the user's names, and the total that
+// the program needs.
 TEST(CompileErrors, MoreMemoryThanThereIsForActivations) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer's own new ends the program";
   constexpr std::int64_t kRows = std::int64_t{1} << 40;

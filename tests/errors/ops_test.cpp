@@ -1,4 +1,4 @@
-// The text of every message that a call of an op or a layer can end in.
+// The text of every error that a call of an op or a layer can throw.
 #include <limits>
 
 #include "tests/errors/expect_error.h"
@@ -24,7 +24,7 @@ struct Model {
 
 using Call = std::function<void(const Model& m, const Inputs& in)>;
 
-// What the calls below find. Names say what is unusual about an input.
+// The inputs of the calls below. Names say what is special about an input.
 const std::vector<InputSpec> kInputs = {
     {"x", {2, 3}},
     {"y", {4, 5}},
@@ -661,7 +661,7 @@ TEST(OpErrors, LayersCheckTheirNumbers) {
        __LINE__, [] { Conv2d(4, 3, 3, {.groups = 2}); }},
   });
   EXPECT_EQ(text_of([] { init::function({}); }), "init::function: the function is empty");
-  // Nothing is scaled then, not the other projection either.
+  // Then nothing is scaled, not even the other projection.
   TransformerBlock block(4, 2, {.attention = {.W = {.init = init::constant(3)}},
                                 .mlp = {.down = {.W = {.init = init::step_size(0.1f, 1)}}}});
   const std::string tail = " produces logarithms, which a factor cannot scale\n  hint: another init for this projection";
@@ -671,12 +671,12 @@ TEST(OpErrors, LayersCheckTheirNumbers) {
   MambaBlock mamba({.dim = 4}, {.out_proj = {.init = init::log_of_uniform(1, 2)}});
   EXPECT_EQ(text_of([&] { mamba.scale_residual_start(0.5f); }),
             "scale_residual_start: init::log_of_uniform" + tail);
-  // A container's own line is no help: none is better.
+  // The line of a container in the standard library does not help, so there is none.
   std::vector<Linear> layers;
   EXPECT_EQ(text_of([&] { layers.emplace_back(2, -3); }), "Linear: sizes must be at least 1: in 2, out -3");
 }
 
-// What goes wrong inside a layer, or below the ops, has the line of the user's call.
+// Errors inside a layer or below the ops have the line of the user's call.
 TEST(OpErrors, TheLineIsTheUsers) {
   expect_op_errors({
       {"shape of an op", "embedding: more than 2^60 elements: [2147483648] with another axis of 2147483648\n  at @",

@@ -1,5 +1,5 @@
-// The rules of primitives that no op function lets through: the parser of graphs and the passes
-// meet them, so they have texts of their own.
+// The rules of primitives that op functions check before: the parser of graphs and the passes can
+// break them, so they have their own texts.
 #include <limits>
 
 #include "ops/table.h"

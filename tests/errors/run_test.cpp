@@ -1,5 +1,5 @@
-// The text of every message about numbers that go in and come out, and that a bad call changes
-// nothing: neither parameters nor optimizer state nor the count of steps.
+// The text of every error about inputs and results. A bad call changes nothing: neither parameters
+// nor optimizer state nor the step count.
 #include <cmath>
 #include <limits>
 
@@ -51,8 +51,8 @@ Training<Tiny> trained(int steps = 3) {
   return train;
 }
 
-// As expect_errors; and afterwards everything is as before, and the next step is the one that
-// would have come.
+// Like expect_errors. Afterwards everything is as before, and the next step is the one that would
+// have come.
 void expect_harmless(Training<Tiny>& train, const std::vector<Row>& rows,
                      const char* file = __builtin_FILE()) {
   auto twin = trained(static_cast<int>(train.steps()));
@@ -221,7 +221,7 @@ TEST(RunErrors, OptimizerState) {
       });
 }
 
-// Parameters and state together: whichever is bad, neither is changed.
+// Parameters and state together: if either is bad, neither changes.
 TEST(RunErrors, Restore) {
   auto train = trained();
   NamedArrays parameters = train.download(), state = train.optimizer_state();

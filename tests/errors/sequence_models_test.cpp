@@ -1,5 +1,4 @@
-// The text of every message of causal convolution, selective scan, ssd, and the models of
-// sequences.
+// The text of every error of causal convolution, selective scan, ssd, and the sequence models.
 #include "tests/errors/expect_error.h"
 
 namespace tensorgrad::errors {
@@ -138,7 +137,7 @@ TEST(SequenceErrors, Models) {
   });
 }
 
-// They carry the line that makes the model.
+// The errors have the line that makes the model.
 TEST(SequenceErrors, SizesOfModels) {
   expect_errors({
       {"state", "MambaBlock: sizes must be at least 1: dim 4, state 0, conv 4, expand 2\n  at @",

@@ -1,4 +1,4 @@
-// One checkpoint: what is saved is loaded, damage is noticed wherever it is, and every error has
+// One checkpoint: loading returns what was saved, damage is detected anywhere, and every error has
 // its text.
 #include "tensorgrad/checkpoint.h"
 
@@ -86,7 +86,7 @@ std::string sha256(const std::string& bytes) {
   return sha.finish();
 }
 
-// Files of today must be readable tomorrow: these bytes may not change without a new version.
+// Later versions must read the files of today: these bytes may not change without a new version.
 TEST(Checkpoint, TheBytesAreThoseOfVersion1) {
   const Checkpoint small = {.parameters = {{"w", Array({2}, Floats{1, 2})}},
                             .optimizer = {{"m:w", Array({2}, Floats{3, 4})}},
@@ -141,7 +141,7 @@ TEST(Checkpoint, NoMissingOrAddedByteGoesUnnoticed) {
                 static_cast<unsigned char>(bytes[0]) + 256 * static_cast<unsigned char>(bytes[1])));
 }
 
-// Zeros where a lost page was, or at the end of a file that was made longer before it was filled.
+// Zeros in place of a lost page, or at the end of a file that was extended before it was filled.
 TEST(Checkpoint, NoZeroedPartGoesUnnoticed) {
   const std::string bytes = io::format_checkpoint(sample_checkpoint(), "a");
   for (std::size_t begin = 0; begin < bytes.size(); begin += 16) {

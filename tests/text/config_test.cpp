@@ -1,4 +1,4 @@
-// Configs of language models: as JSON and back, which model they mean, and what is refused.
+// Configs of language models: to and from JSON, the models they describe, and errors.
 #include <gtest/gtest.h>
 
 #include "tests/errors/expect_error.h"
@@ -56,7 +56,7 @@ TEST(TextModelConfig, WhatIsLeftOutIsTheDefault) {
   EXPECT_EQ(config.layers, 4);
 }
 
-// A file from before these fields existed is of the model that was made then.
+// An old file without these fields describes the model of that time.
 TEST(TextModelConfig, ReadsFilesFromBefore) {
   const TextModelConfig config = TextModelConfig::from_json(
       R"({"kind":"gpt","vocab":50257,"dim":64,"context":32,"layers":2,"heads":2,"groups":0,)"
@@ -223,7 +223,7 @@ TEST(TextModelConfigErrors, OfTheModel) {
        "model config: biases are only for models of kind gpt: the kind is mamba"},
       {R"({"schedule": "mamba"})",
        "model config: a schedule is only for models of kind hybrid: the kind is gpt"},
-      // What the models say themselves.
+      // Errors of the models themselves.
       {R"({"heads": 3})", "SelfAttention: heads must divide dim: dim 128, heads 3"},
       {R"({"heads": 4, "groups": 3})",
        "SelfAttention: groups must divide heads: heads 4, groups 3"},
@@ -253,7 +253,7 @@ TEST(TextModelConfigErrors, OfTheModel) {
             "model config: schedule's length must be between 0 and 4096: 5000");
 }
 
-// Also where no JSON was read.
+// Also without JSON.
 TEST(TextModelConfigErrors, OfAModelThatIsMade) {
   EXPECT_EQ(text_of([] { names_of({.layers = 2000000000}); }),
             "model config: layers must be between 1 and 4096: 2000000000");

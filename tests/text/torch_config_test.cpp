@@ -1,6 +1,6 @@
-// config.json beside PyTorch weights. The formats are those of Hugging Face's transformers and of
-// state-spaces' mamba_ssm; the fixtures were computed in Python with two heads, which weights alone
-// do not tell.
+// The config.json of PyTorch weights. The formats are those of Hugging Face's transformers and of
+// state-spaces' mamba_ssm. The fixtures were computed in Python with two heads, which weights alone
+// do not show.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -89,7 +89,7 @@ TEST(TorchConfig, WhatItTells) {
   }
 }
 
-// transformers leaves out what has its default: 12 heads, and 8 groups.
+// transformers leaves out defaults: 12 heads, and 8 groups.
 TEST(TorchConfig, WhatIsLeftOutHasTheirDefault) {
   Json json = gpt2_json();
   json.erase("n_head");
@@ -102,7 +102,7 @@ TEST(TorchConfig, WhatIsLeftOutHasTheirDefault) {
   EXPECT_EQ(text_of([&] { read("mamba2", json); }).substr(0, 13), "n_groups is 8");
 }
 
-// Python's json module writes what JSON does not have.
+// Python's json module writes values that JSON does not have.
 TEST(TorchConfig, PythonsInfinity) {
   std::string text = mamba2_json().dump();
   text.insert(1, R"("time_step_limit": [0.0, Infinity], "note": "\"NaN Infinity", )");
@@ -112,7 +112,7 @@ TEST(TorchConfig, PythonsInfinity) {
             "time_step_limit is [0.0,0.5]: not supported: dt has no limits here");
 }
 
-// A JSON patch of a config, and what it ends in.
+// A JSON patch of a config, and the error that it causes.
 using Refused = std::vector<std::pair<const char*, std::string>>;
 
 void expect_refused(const std::string& fixture, const Json& config, const Refused& rows) {

@@ -1,6 +1,5 @@
-// Weights of PyTorch programs: small models that plain Python wrote and computed
-// (tests/fixtures_more/torch_models.py) give the same logits here, and the same bytes when they are
-// written again.
+// Weights of PyTorch programs: small models from plain Python (tests/fixtures_more/torch_models.py)
+// give the same logits here, and the same bytes when written again.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +15,7 @@ namespace {
 using errors::text_of;
 using Json = nlohmann::json;
 
-// What weights tell, and the heads of the fixture, which they do not.
+// The config from the weights, and the heads of the fixture, which weights do not show.
 TextModelConfig config_of(const NamedArrays& weights) {
   TextModelConfig config = config_of_torch_weights(weights);
   if (config.kind == "gpt") config.heads = 2;
@@ -53,7 +52,7 @@ Array transposed(const Array& a) {
   return {{columns, rows}, std::move(values)};
 }
 
-// GPT-2's weights as nanoGPT would hold them.
+// GPT-2's weights in the layout of nanoGPT.
 NamedArrays in_linear_layout(NamedArrays weights) {
   for (auto& [name, array] : weights)
     if (name.find(".c_") != name.npos && name.ends_with(".weight")) array = transposed(array);
@@ -158,7 +157,7 @@ TEST(TorchNames, NanoGptHoldsItsMatricesTheOtherWay) {
   EXPECT_EQ(config_of(nano).to_json(), exact.to_json());
 }
 
-// Its option bias=False: neither layers nor norms have any.
+// Its option bias=False: neither layers nor norms have biases.
 TEST(TorchNames, NanoGptMayHaveNoBiases) {
   const NamedArrays nano = without(in_linear_layout(torch_weights("gpt2")), ".bias");
   const TextModelConfig config = config_of(nano);
@@ -197,7 +196,7 @@ struct Row {
   std::function<void(TextModelConfig&, NamedArrays&)> change;
 };
 
-// Reading the fixture after a change ends in that text.
+// Reading the changed fixture gives that error.
 void expect_reading_errors(const std::string& kind, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     NamedArrays weights = torch_weights(kind);
@@ -294,7 +293,7 @@ TEST(TorchNamesErrors, Writing) {
   more["extra"] = Array();
   EXPECT_EQ(text_of([&] { to_torch_names(config, more); }),
             "to_torch_names: the model has no parameter 'extra'");
-  // mamba_ssm normalises each group by itself.
+  // mamba_ssm normalises each group separately.
   const TextModelConfig grouped{.kind = "mamba2", .dim = 16, .head_size = 8, .state_groups = 2};
   NamedArrays zeros;
   for (const auto& [name, shape] : text::torch::parameters_of(grouped))

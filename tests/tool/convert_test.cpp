@@ -1,4 +1,4 @@
-// tg convert: a model goes to PyTorch's names and back, and says the same afterwards.
+// tg convert: a model goes to PyTorch's names and back, and generates the same text afterwards.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST_F(ToolConvert, ThereAndBack) {
 
 const fs::path kFixtures = fs::path(TENSORGRAD_SOURCE_DIR) / "tests/fixtures_more";
 
-// What weights do not tell comes from config.json, or is said to be assumed.
+// Settings that weights do not show come from config.json, or are reported as assumed.
 TEST_F(ToolConvert, ReadsTheConfigBesideTheWeights) {
   fs::create_directories(folder / "hub");
   fs::copy_file(kFixtures / "torch_gpt2.safetensors", folder / "hub/model.safetensors");
@@ -105,7 +105,7 @@ TEST_F(ToolConvert, ReadsTheConfigBesideTheWeights) {
                   "none.json: cannot read: No such file or directory\n");
 }
 
-// What convert wrote itself says which model it is; what the user says counts for more.
+// Weights written by convert contain their config; explicit options have priority.
 TEST_F(ToolConvert, AnExplicitConfigWins) {
   const std::string torch = in("model.torch");
   ASSERT_EQ(run_tool("train text " + in("text") +
@@ -130,7 +130,7 @@ TEST_F(ToolConvert, AnExplicitConfigWins) {
   const auto without = model("--config none");
   EXPECT_EQ(without["model"]["heads"], 1);
   EXPECT_EQ(without["assumed"].size(), 3u);
-  // The file beside the weights is no explicit wish.
+  // A file beside the weights is not an explicit option.
   std::ofstream(folder / "config.json") << R"({"model_type": "gpt2", "n_head": 2})";
   EXPECT_EQ(model("")["model"]["heads"], 4);
 }
@@ -147,7 +147,7 @@ TEST_F(ToolConvert, OptionsOfPyTorchWeightsAreRefusedForOurs) {
   }
 }
 
-// Two groups have other norms: it would be another model.
+// Two groups have other norms, so it would be another model.
 TEST_F(ToolConvert, RefusesMamba2WithGroups) {
   fs::copy_file(kFixtures / "torch_mamba2.safetensors", folder / "model.safetensors");
   std::ofstream(folder / "config.json") << R"({"model_type": "mamba2", "n_groups": 2})";

@@ -1,4 +1,4 @@
-// `tg devices`: what is there, and what to do about what is not.
+// `tg devices`: available devices, and hints for missing ones.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -71,7 +71,7 @@ TEST(ToolDevices, ALibraryThatIsAnotherIsNamedWithTheRepair) {
   EXPECT_EQ(run.err, "");
 }
 
-// A loader that cannot be loaded stands for one that is not there.
+// A broken loader stands for a missing one.
 TEST(ToolDevices, WithoutTheVulkanLoaderTheRepairIsNamed) {
   const std::filesystem::path folder = testing::TempDir() + "tensorgrad_no_vulkan";
   std::filesystem::create_directories(folder);

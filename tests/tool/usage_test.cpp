@@ -1,4 +1,4 @@
-// Help, and what the tool says to wrong words on the command line: message and exit code.
+// Help, and errors for wrong arguments: message and exit code.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -47,7 +47,7 @@ TEST(ToolHelp, Version) {
   EXPECT_EQ(run_tool("-v").out, run.out);
 }
 
-// The most useful thing it does, with the folder that it makes.
+// The most useful command, with the folder that it creates.
 TEST(ToolHelp, ShowsHowToTrainOnText) {
   const std::string help = run_tool("--help").out;
   expect_contains(help, "\n  tg train text book.txt ");
@@ -140,7 +140,7 @@ TEST(ToolUsageHints, ANearNameIsOffered) {
   expect_contains(run_tool("bench --device wegpu").err, "\n  hint: webgpu?\n");
 }
 
-// Only what is there is offered.
+// Only existing choices are suggested.
 TEST(ToolUsageHints, NoAdapterIsOfferedThatIsNotThere) {
   const ToolRun run =
       run_tool("train sin --device abacus", "env TENSORGRAD_WEBGPU_LIBRARY=/nowhere/dawn.so");
@@ -151,8 +151,7 @@ TEST(ToolUsageHints, NoAdapterIsOfferedThatIsNotThere) {
       "train --help\n");
 }
 
-// What the operating system refuses is told with the path and the reason, not as an exception's
-// text.
+// Errors of the operating system have the path and the reason, not the text of an exception.
 TEST(ToolPaths, SayWhatIsWrongWithThem) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "tg_paths";

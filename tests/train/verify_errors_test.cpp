@@ -1,5 +1,5 @@
-// What `tg verify` says about cases it cannot replay and directories it cannot read. Nothing that
-// it does not know passes silently.
+// Errors of `tg verify` for cases it cannot replay and directories it cannot read. Nothing unknown
+// passes silently.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-// What a GPU says when something is wrong, with faults injected where they cannot be caused.
+// Errors of a GPU, with injected faults where they cannot be caused.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -26,7 +26,7 @@ TEST(WebgpuLibrary, AMissingFileIsNamed) {
   expect_contains(text, "\n  hint: ./tg webgpu gets it");
 }
 
-// It has what libraries always had, and lacks what came later.
+// It has the functions of all libraries, and lacks the newer ones.
 TEST(WebgpuLibrary, AnOlderOneIsRefusedByTheFirstFunctionThatItLacks) {
   const std::string file = testing::TempDir() + "tensorgrad_old_webgpu";
   std::ofstream(file + ".cc")
@@ -73,7 +73,7 @@ TEST_F(GpuErrors, ARefusedShaderIsShownWithTheCompilersLines) {
             "       4 | fn main(@builtin(global_invocation_id) id: vec3u) {\n"
             "  >    5 |   if (id.x < arrayLength(&y)) { y[id.x] = 2 * x[id.x] + wrong; }\n"
             "       6 | }");
-  // And the device goes on.
+  // The device still works.
   EXPECT_TRUE(shared_gpu().pipeline(line_kernel("right", "2", "2")));
 }
 
@@ -128,7 +128,7 @@ TEST_F(GpuErrors, LateReportsAreRaisedOnceByTheNextCall) {
   EXPECT_EQ(read_floats(*gpu, *buffer)[0], 1.0f);
 }
 
-// The bytes of a read that ended in an error have nowhere to go any more.
+// A read that failed has no destination any more.
 TEST_F(GpuErrors, AReadThatFailedLeavesNothingBehind) {
   const auto gpu = Gpu::open(0, {.staging_bytes = 256});
   const auto buffer = gpu->buffer(256, "both"), other = gpu->buffer(256, "other");
@@ -140,7 +140,7 @@ TEST_F(GpuErrors, AReadThatFailedLeavesNothingBehind) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read_floats(*gpu, *other), std::vector<float>(64));
 }
 
-// A real one: a buffer bound for reading and for writing in one dispatch.
+// A real error: one dispatch binds a buffer for reading and for writing.
 TEST_F(GpuErrors, ARefusedCommandIsRaised) {
   const auto gpu = Gpu::open();
   const auto buffer = gpu->buffer(256, "both");
@@ -181,7 +181,7 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
   EXPECT_EQ(device_error([&] { gpu->bind(*add, xy); }), text);
   EXPECT_EQ(device_error([&] { gpu->profile(true); }), text);
   EXPECT_EQ(floats_of(early->wait())[0], 0.0f) << "what was read before stays";
-  // It may have arrived in time; if not, the loss is the reason.
+  // The read may have finished in time; otherwise the loss is the reason.
   try {
     EXPECT_EQ(floats_of(submitted->wait())[0], 1.0f);
   } catch (const DeviceError& error) {
@@ -193,7 +193,7 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
 
 TEST_F(GpuLost, AWaitHasAnEnd) {
   const auto gpu = Gpu::open(0, {.patience = std::chrono::seconds(0)});
-  // Long, and never seen by a driver that keeps what it has compiled.
+  // Long, and not in the cache of any driver.
   std::string sum =
       std::to_string(std::chrono::steady_clock::now().time_since_epoch().count() % 1000003);
   for (int i = 2; i < 100; ++i) sum += fmt::format(" + sin(x[id.x / {}u])", i);
