@@ -1,8 +1,8 @@
-// The kernels that training meets, one by one, at the sizes that the bench models have, beside what
-// the machine can do at most. GFLOP/s and GB/s count the operations and bytes of the plan; of_peak
-// is the time that either of them takes at the measured peak, whichever is longer, as part of the
-// time taken. --benchmark_filter=product chooses, TENSORGRAD_THREADS sets the threads.
-// bench/compare and tg bench measure whole steps.
+// Measures single kernels at the sizes of the bench models, and compares them with the peaks of the
+// machine. GFLOP/s and GB/s count the operations and bytes of the plan. of_peak is the time that
+// these would take at the measured peaks (the longer of the two), divided by the time taken.
+// --benchmark_filter=product selects kernels, TENSORGRAD_THREADS sets the threads. bench/compare
+// and tg bench measure whole steps.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ struct Given {
   std::vector<Param> of;
 };
 
-// What is timed: a forward program, or of a training step all but the update, or the update.
+// The timed part: a forward program, a training step without its update, or the update.
 enum class What : std::uint8_t { forward, with_gradient, update };
 
 struct Row {
@@ -33,7 +33,7 @@ struct Row {
   std::int64_t classes = 0;  // of the ids that it reads, as many as the first operand has rows
 };
 
-// The first axes of an operand, which its last one is a row of.
+// All axes of an operand but the last: the number of its rows is their product.
 Shape rows_of(Shape shape) {
   shape.erase(-1);
   return shape;
@@ -52,7 +52,7 @@ std::vector<Row> all_rows() {
     add("bias_gelu", {M, K}, {K, N},
         [](auto& x, auto&) { return gelu(matmul(x[0], x[1]) + x[2]); });
     add("NT", {M, K}, {N, K}, [](auto& x, auto&) { return matmul(x[0], swap_axes(x[1], 0, 1)); });
-    // The gradient of a weight K x N, a sum over the M rows of a batch.
+    // The gradient of a weight [K, N]: a sum over the M rows of a batch.
     rows.push_back({fmt::format("product_TN/{}/{}x{}x{}", name, K, M, N),
                     What::forward,
                     {{M, K}, {M, N}},
@@ -70,7 +70,7 @@ std::vector<Row> all_rows() {
   product("head", 4096, 128, 65);
   product("gemm", 1024, 1024, 1024);
 
-  // Forward alone, and its gradient for a loss that is the mean of its squares.
+  // The forward pass alone, and its gradient for the mean of squares as the loss.
   const auto both = [&](const std::string& name, const std::vector<Shape>& shapes, auto function) {
     rows.push_back({name, What::forward, shapes, function});
     rows.push_back({name + "_with_gradient", What::with_gradient, shapes,
@@ -110,7 +110,7 @@ struct Machine {
   double gflops = 0;
   std::map<std::size_t, double> copies;  // GB/s by bytes
 
-  // At the next power of two, which is in the same cache or nearly so.
+  // The peak at the next power of two, which fits the same cache or nearly so.
   double gb_per_s(std::int64_t bytes) {
     const std::size_t size = std::bit_ceil(static_cast<std::size_t>(bytes));
     if (!copies.contains(size)) copies[size] = copy_gb_per_s(threads, size);
@@ -179,7 +179,7 @@ int main(int argc, char** argv) {
   using namespace tensorgrad;
   using namespace tensorgrad::bench;
   Machine machine;
-  // Asks a program, because it knows what TENSORGRAD_THREADS and the machine say.
+  // Asks a program, because it applies TENSORGRAD_THREADS and the limits of the machine.
   machine.threads = compile_forward(Given{{Param({1}, init::ones())}}, {.device = "cpu"},
                                     [](const Given& m, const Inputs&) { return exp(m.of[0]); })
                         .threads();

@@ -1,6 +1,6 @@
-// The peaks of this machine: multiply-adds in registers, copies and triads in the first and second
-// cache and in memory, on one thread and on all cores. What kernels reach is compared with these
-// (bench_cpu_kernels).
+// Measures the peaks of this machine: multiply-adds in registers, copies and triads in the first
+// and second cache and in memory, on one thread and on all cores. bench_cpu_kernels compares
+// kernels with these.
 #include "bench/support/peaks.h"
 
 #include <benchmark/benchmark.h>
@@ -44,7 +44,7 @@ void triad_floats(benchmark::State& state) {
       static_cast<double>(state.iterations()) * 12 * static_cast<double>(count), Counter::kIsRate);
 }
 
-// KiB that a thread reads and writes in a round.
+// KiB that a thread reads and writes per round.
 constexpr std::int64_t kFirstCache = 24, kSecondCache = 768, kMemory = 512 * 1024;
 
 }  // namespace

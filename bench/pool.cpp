@@ -1,5 +1,5 @@
-// What sharing out tasks costs: one Pool::run with tasks that do nothing, when the workers are
-// awake and when they have gone to sleep, and how near two threads come to half the time of one.
+// Measures the overhead of the thread pool: one Pool::run with empty tasks, when the workers are
+// awake and when they sleep, and the speedup of two threads over one.
 #include "runtime/cpu/pool.h"
 
 #include <benchmark/benchmark.h>
@@ -31,8 +31,7 @@ void short_tasks(benchmark::State& state) {
 }
 BENCHMARK(short_tasks)->ArgsProduct({{1, 2}, {2, 4, 16, 64}})->UseRealTime();
 
-// Two tasks of 100 us after a pause in which the workers have gone to sleep; the pause is not
-// counted.
+// Two tasks of 100 us after a pause in which the workers fall asleep; the pause is not counted.
 void after_sleep(benchmark::State& state) {
   Pool pool(static_cast<int>(state.range(0)));
   for (auto _ : state) {

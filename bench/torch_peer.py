@@ -2,10 +2,10 @@
 """PyTorch's side of bench/compare: training steps of the models that `tg bench` has, one JSON line for each model and mode.
 
 A step is forward, backward, clipping at global norm 1 (not for mlp_sin) and AdamW (lr 1e-3, weight decay 0.01), in f32, on one
-batch of random data that stays on the device. Nothing is read while it is timed. ms_per_step is the median of 5 runs, best_ms the
-best. gemm_N is one product of N x N matrices. Modes: eager, and compile (torch.compile of forward and loss).
+batch of random data that stays on the device. No result is read while steps are timed. ms_per_step is the median of 5 runs, best_ms the
+best. gemm_N is one matmul of N x N matrices. Modes: eager, and compile (torch.compile of forward and loss).
 
-With --turns each line of the input asks for one more timing in the mode that it names, and is answered by one line.
+With --turns, each line of the input names a mode and asks for one more timing; the answer is one line.
 """
 import argparse
 import json
@@ -55,7 +55,7 @@ class TransformerLayer(nn.Module):
 
 
 class MambaLayer(nn.Module):
-    """Mamba-1 with the recurrence as a plain loop over time, which is what PyTorch has without kernels of others."""
+    """Mamba-1 with the recurrence as a plain loop over time: what PyTorch can do without external kernels."""
 
     def __init__(self, dim, state, kernel=4, expand=2):
         super().__init__()
@@ -88,7 +88,7 @@ class MambaLayer(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Embeddings, layers, a norm, and a head that is the embedding again."""
+    """Embeddings, layers, a norm, and a head tied to the embedding."""
 
     def __init__(self, vocab, dim, layers, norm, context=0):
         super().__init__()
@@ -174,7 +174,7 @@ def time_steps(step, count, device):
 
 
 class Case:
-    """A model in a mode, set up and warm."""
+    """A model in a mode, compiled and warmed up."""
 
     def __init__(self, name, mode, args):
         self.name, self.mode, self.args = name, mode, args
@@ -203,7 +203,7 @@ class Case:
 
 
 def line_of(cases, name, mode, args):
-    """The times of a case. Those of `cases` are set up already, and so will this be."""
+    """The times of a case. Sets it up and adds it to `cases`, unless it is there already."""
     try:
         if (name, mode) not in cases:
             cases[name, mode] = Case(name, mode, args)

@@ -24,8 +24,8 @@ std::int64_t operand_elements(const Sample& sample) {
 
 }  // namespace
 
-// GPUs: exp, log, sin and the like are less exact than in libm, sums are of floats, and WGSL
-// promises nothing where a value is not finite.
+// On GPUs, exp, log, sin and the like are less exact than in libm, sums are computed in f32, and
+// WGSL guarantees nothing for non-finite values.
 Demands demands_of(const runtime::Device& device) {
   const bool cpu = device.threads() > 0;
   return cpu ? Demands{} : Demands{.looser = 8, .non_finite = false};

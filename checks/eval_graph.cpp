@@ -36,9 +36,9 @@ using Word = std::uint32_t;
 constexpr Word kPoison = 0x7fc0dead;  // a NaN, and as an id far out of range
 constexpr std::int64_t kGap = schedule::kAlignment;
 
-// Devices stay open: starting threads for each of a thousand graphs would take longer than they.
-// The last programs stay loaded, so that shaders which the next one has too need not be compiled
-// again.
+// Devices stay open, because starting threads for each of a thousand graphs would take longer than
+// running them. The last programs stay loaded, so that their shaders are not compiled again for the
+// next program.
 struct Open {
   std::shared_ptr<runtime::Device> device;
   std::deque<std::shared_ptr<runtime::Loaded>> loaded;
@@ -46,8 +46,8 @@ struct Open {
 constexpr std::size_t kLoaded = 3;
 
 Open& open(const EvalOptions& options) {
-  static auto& all =
-      *new std::map<std::pair<std::string, int>, Open>;  // drivers do not like to be called at exit
+  // Never destroyed: drivers have problems with calls at exit.
+  static auto& all = *new std::map<std::pair<std::string, int>, Open>;
   Open& open = all[{options.device, options.device == "cpu" ? options.threads : 0}];
   if (!open.device) open.device = runtime::open_device(options.device, options.threads);
   if (open.loaded.size() >= kLoaded) open.loaded.pop_front();
@@ -77,7 +77,7 @@ double value_of(Word word, DType dtype) {
   return number;
 }
 
-// Gives every tensor of a plan that uses no memory twice a new place behind a gap.
+// Moves every tensor of a plan to new memory with a gap before it. The plan must not reuse memory.
 class Spreader {
  public:
   explicit Spreader(schedule::Plan& plan) : plan_(plan) {
@@ -188,7 +188,7 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
 
 }  // namespace
 
-// `loaded` is the caller's, who may keep it.
+// The caller owns `loaded` and may keep it.
 static Evaluated run(runtime::Device& device, std::shared_ptr<runtime::Loaded>& loaded,
                      const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
   const schedule::Plan plan = make_plan(graph, device.model(), options);

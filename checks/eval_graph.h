@@ -1,6 +1,6 @@
 // Runs a Graph on a device from its leaves, without a model or a session: plan, lower, load,
-// submit, read. All memory is poisoned first, and what no kernel owns is looked at afterwards, so
-// that a wild write or the use of memory that was never written cannot go unnoticed.
+// submit, read. Poisons all memory first and checks afterwards the memory that no kernel owns, so
+// that it detects wild writes and reads of unwritten memory.
 #pragma once
 
 #include <cstdint>
@@ -22,36 +22,37 @@ namespace tensorgrad::eval {
 struct EvalOptions {
   std::string device = "cpu";
   int threads = 1;
-  bool simplify = false;             // the passes of stage `simplify` first
+  bool simplify = false;             // run the passes of stage `simplify` first
   std::vector<std::string> without;  // passes and parts of the scheduler to leave out
-  bool guards = false;  // every tensor gets memory of its own, with poison on both sides of it
-  std::int64_t piece = schedule::kOnePiece;  // elements of temporaries in one arena, at most
-  bool backwards = false;  // the kernels of each stage in the opposite order, which must not matter
-  // Where parameters lie; needed when the graph also sees them as one flat tensor. Null: anywhere.
+  bool guards = false;               // every tensor has its own memory, with poison on both sides
+  std::int64_t piece = schedule::kOnePiece;  // maximum elements per arena of temporaries
+  bool backwards = false;  // run the kernels of each stage in reverse order, which must not matter
+  // The layout of the parameters, needed if the graph also reads them as one flat tensor. Null:
+  // any.
   const schedule::Layout* parameters = nullptr;
   CompileCallback progress = {};
 };
 
 struct Evaluated {
-  std::vector<reference::Value> results;         // one for each of graph.results
-  std::vector<std::vector<std::uint32_t>> bits;  // the same as they lie in memory
-  // Where memory changed that no kernel of the plan may write: the first such element by name and
-  // offset; empty when there is none.
+  std::vector<reference::Value> results;         // one per result of the graph
+  std::vector<std::vector<std::uint32_t>> bits;  // the same as raw memory
+  // The first element, by name and offset, that changed although no kernel of the plan may write
+  // it; empty if there is none.
   std::string damage;
 };
 
-// Leaves are rounded to f32. A leaf that is missing is a UserError.
+// Rounds leaves to f32. Throws a UserError if a leaf is missing.
 Evaluated evaluate(const ir::Graph& graph, const reference::Leaves& leaves,
                    const EvalOptions& options = {});
-// On this device, whatever the options say of device and threads.
+// Runs on this device and ignores the device and threads of the options.
 Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph,
                       const reference::Leaves& leaves, const EvalOptions& options = {});
 
-// The values of the graph's results by the interpreter.
+// Computes the values of the graph's results with the interpreter.
 std::vector<reference::Value> interpret_results(const ir::Graph& graph,
                                                 const reference::Leaves& leaves);
 
-// An element that is off by more than is allowed.
+// An element whose error exceeds the allowed error.
 struct Mismatch {
   std::size_t element = 0;
   ir::Type type;  // of the tensor
@@ -62,16 +63,17 @@ struct Mismatch {
 
 struct Comparison {
   std::vector<Mismatch> wrong;  // elements in order
-  // The largest error as a share of what is allowed: up to 1 where nothing is wrong, infinity where
-  // no error is allowed or one has no measure.
+  // The largest error divided by the allowed error: up to 1 if nothing is wrong, infinite if no
+  // error is allowed or an error has no size.
   double worst = 0;
 };
 
-// An element may be off by tolerance * max(1, largest |wanted|); i32 and bool must be equal. NaN
-// matches NaN, infinity itself, and what is too large for a float infinity. Both are of one type.
+// The allowed error is tolerance * max(1, largest |wanted|); i32 and bool must be equal. NaN
+// matches NaN, infinity matches itself, and a value too large for a float matches infinity. Both
+// tensors have the same type.
 Comparison compare(const reference::Value& got, const reference::Value& want, double tolerance);
 
-// The first mismatch as text, a difference of types included; empty when all agree.
+// The first mismatch as text, which may be a difference of types; empty if all agree.
 std::string difference(const reference::Value& got, const reference::Value& want, double tolerance);
 
 }  // namespace tensorgrad::eval

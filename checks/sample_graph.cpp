@@ -16,10 +16,10 @@
 namespace tensorgrad::checks {
 namespace {
 
-// Central differences walk 1e-4 to both sides of a number; this is well outside.
+// Central differences step 1e-4 to both sides of a value; this is well outside.
 constexpr double kMargin = 0.01;
 
-// The same on every standard library, which the distributions of <random> are not.
+// The same on every standard library; the distributions of <random> are not.
 double unit(std::mt19937& engine) { return static_cast<double>(engine() >> 8) * 0x1p-24; }
 
 double draw_one(const Arg& arg, std::mt19937& engine) {
@@ -33,8 +33,8 @@ double draw_one(const Arg& arg, std::mt19937& engine) {
   }
 }
 
-// The range, or a wider one for many numbers, cut into as many parts as numbers; one from the
-// middle of each, shuffled.
+// Splits the range, or a wider one for many values, into one part per value, takes a value from the
+// middle of each part, and shuffles them.
 std::vector<double> draw_apart(const Arg& arg, std::mt19937& engine) {
   const auto count = usize(arg.shape.count());
   const double width = std::max(arg.high - arg.low, 2 * kMargin * static_cast<double>(count));

@@ -1,5 +1,5 @@
-// From a row of the table to what can be run: the graph of its value, the graph of its value and
-// gradients, and the numbers of its operands.
+// Makes a row of the table runnable: the graph of its value, the graph of its value and gradients,
+// and the values of its operands.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace tensorgrad::checks {
 
 struct SampleGraph {
   ir::Graph forward;  // results: the output "out", and captures
-  // Results: those of `forward`, and the gradient of sum(out * cotangent) for each differentiable
-  // operand. The same as `forward` where the row has no gradient.
+  // The results of `forward`, and the gradient of sum(out * cotangent) for each differentiable
+  // operand. Equal to `forward` if the row has no gradient.
   ir::Graph gradient;
   reference::Leaves leaves;
   std::vector<std::string> differentiable;  // the operands' names, as leaves: "parameter:x0"
@@ -23,16 +23,16 @@ struct SampleGraph {
 
 enum class Cotangent : std::uint8_t {
   drawn,  // an input
-  ones,   // a number of the program, as under a loss that is a sum: kernels are given constants
+  ones,   // a constant, as under a loss that is a sum
 };
 SampleGraph build(const Sample& sample, Cotangent cotangent = Cotangent::drawn);
 
-// Whether the row says that it has a gradient; cheap, because every test program asks all rows.
+// Whether the row has a gradient. Cheap, because every test program asks it for all rows.
 bool has_gradient(const Sample& sample);
 
-// Numbers for an operand, f32 exactly, the same for the same seed.
+// Values for an operand, exactly f32, the same for the same seed.
 std::vector<double> draw(const Arg& arg, std::uint32_t seed);
-// A seed from a text.
+// Hashes a text to a seed.
 std::uint32_t seed_of(const std::string& text);
 
 }  // namespace tensorgrad::checks

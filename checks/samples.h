@@ -1,6 +1,6 @@
-// The table of samples: rows that say how an op is called, on what, and how exact it is. The tests
-// in tests/ops and `tg devices --self-test` walk the same table; adding an op means adding a row
-// (coverage_test insists).
+// The table of samples: each row says how to call an op, with which operands, and how exact the
+// result must be. The tests in tests/ops and `tg devices --self-test` use this table. A new op
+// needs a row; coverage_test checks that.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@ namespace tensorgrad::checks {
 
 using Tensors = std::vector<Tensor>;
 
-// One operand: its type and the numbers it gets. Drawn numbers depend on the row's name alone.
+// One operand: its type and its values. Random values depend only on the name of the row.
 struct Arg {
   DType dtype = f32;
   Shape shape;
-  double low = -2, high = 2;        // drawn evenly from here; i32: both ends included
-  std::vector<double> values = {};  // given instead of drawn, repeated to fill the shape
-  std::vector<double> avoid = {};   // where the derivative jumps: no number comes near
-  double step = 0, phase = 0;       // only numbers (n + phase) * step; 0: all
-  bool spread = false;              // no two numbers are near each other
+  double low = -2, high = 2;        // range of uniform random values; i32: both ends included
+  std::vector<double> values = {};  // instead of random values; repeated to fill the shape
+  std::vector<double> avoid = {};   // where the derivative jumps: no value is near
+  double step = 0, phase = 0;       // only values (n + phase) * step; 0: any
+  bool spread = false;              // no two values are near each other
   bool differentiable = true;       // f32 only
 
   Arg away_from(std::vector<double> points) const { return with(&Arg::avoid, std::move(points)); }
@@ -55,12 +55,12 @@ inline Arg given(const Shape& shape, std::vector<double> values, DType dtype = f
 
 struct Sample {
   std::string op;       // a function or operator of tensorgrad/ops.h
-  std::string variant;  // what this row is about
+  std::string variant;  // the purpose of this row
   std::vector<Arg> args;
   std::function<Tensor(const Tensors&)> function;
   // Allowed error of value and gradients, relative to max(1, largest value).
   double tolerance = 2e-6;
-  // False where the gradient is not the derivative, or the row stands where it jumps.
+  // False if the gradient is not the derivative, or if the values are where it jumps.
   bool differentiable = true;
 
   // Letters, digits and underscores: "softmax_middle_axis".

@@ -1,4 +1,4 @@
-// Elementwise arithmetic of two operands: broadcasting, numbers on either side, types that differ.
+// Elementwise arithmetic of two operands: broadcasting, scalars on either side, different types.
 #include <limits>
 
 #include "checks/samples.h"
@@ -70,7 +70,7 @@ Samples binary_samples() {
   Samples rows;
   for (const Binary& binary : kBinaryOps) add_rows(binary, rows);
 
-  // All pairs of the unusual numbers.
+  // All pairs of the special values.
   const std::vector<double> unusual{0, -0.0, 1, -1.5, kInf, -kInf, kNan};
   const Arg left = given({7, 1}, unusual), right = given({1, 7}, unusual);
   for (const Binary& binary : kBinaryOps)

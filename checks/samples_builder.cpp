@@ -1,4 +1,4 @@
-// Tensors made of nothing, and the triangle.
+// Ops that create tensors, and the triangle.
 #include <limits>
 
 #include "checks/samples.h"

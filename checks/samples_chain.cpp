@@ -1,5 +1,5 @@
-// Random chains of views with programs in between, read by kernels of several kinds. They meet the
-// combinations that nobody thinks of; a chain that fails becomes a row of its own where it belongs.
+// Random chains of views with programs in between, read by kernels of several kinds. They cover
+// unexpected combinations. A chain that fails becomes a row in the file of its op.
 #include <random>
 
 #include "checks/samples.h"
@@ -67,7 +67,7 @@ class Chain {
     return permute(t, order);
   }
 
-  // Into up to four axes of any sizes that fit.
+  // Reshapes to up to four axes of any sizes that fit.
   Tensor regrouped(const Tensor& t) {
     std::vector<std::int64_t> sizes;
     std::int64_t rest = t.count();

@@ -22,7 +22,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 void add_comparisons(Samples& rows) {
   const std::vector<double> unusual{0, -0.0, 1, -1.5, kInf, -kInf, kNan};
-  // Few different numbers, so that many are equal.
+  // Few different values, so that many are equal.
   const auto coarse = [](const Shape& shape) { return real(shape).on_grid(1, 0); };
   for (const Comparison& c : kComparisons) {
     const auto f = c.function;
@@ -72,7 +72,7 @@ void add_logic(Samples& rows) {
        }});
   rows.push_back(
       {"is_finite", "of_computed", {real({30}, -2, 2)}, [](In x) { return is_finite(log(x[0])); }});
-  // Two's complement 1 is not the only true: what is stored must be 0 or 1.
+  // Values other than 1 are true as well: the stored value must be 0 or 1.
   rows.push_back({"logical_and", "of_cast_numbers", {ints({40}, 0, 3), ints({40}, 0, 3)}, [](In x) {
                     return logical_and(cast(x[0], boolean), logical_not(cast(x[1], boolean)));
                   }});
@@ -98,7 +98,7 @@ void add_where(Samples& rows) {
   rows.push_back({"where", "i32_and_f32", {bools({9}), ints({9}, -9, 9), real({9})}, choose});
   rows.push_back(
       {"where", "condition_of_numbers", {ints({9}, 0, 2), real({9}), real({9})}, choose});
-  // The side not taken may be anything.
+  // The side that is not taken may be anything.
   rows.push_back({"where", "hides_nan", {real({30}).away_from({0})}, [](In x) {
                     return where(x[0] > 0.0f, log(x[0]), x[0]);
                   }});

@@ -1,5 +1,5 @@
-// Matrix products: vectors, batches, views, and sizes around the CPU's tiles (96 x 192 results from
-// panels of 6 rows, 256 of K at a time).
+// Matmuls: vectors, batches, views, and sizes around the CPU's tiles (96 x 192 results from panels
+// of 6 rows, 256 of K at a time).
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {
@@ -88,10 +88,10 @@ Samples matmul_samples() {
   view("by_its_transpose", {4, 7}, {1},
        [](In x) { return matmul(x[0], swap_axes(x[0], 0, 1)) * x[1]; });
   view("of_matmul", {4, 4}, {4, 4}, [](In x) { return matmul(matmul(x[0], x[1]), x[0]); });
-  // One weight for many rows: the gradient of the weight is one product over all of them.
+  // One weight for many rows: the gradient of the weight is one matmul over all of them.
   view("linear_layer", {7, 50, 20}, {20, 30}, [](In x) { return matmul(x[0], x[1]); });
-  // Long enough in k to be cut into parts, with edges and without; in the gradients k is the many
-  // rows.
+  // Long enough in k to be split into parts, with and without edges. In the gradients, k is the
+  // number of rows.
   add("long_k", {20, 1030}, {1030, 18});
   add("long_k_even", {32, 1024}, {1024, 64});
   view("tall_layer", {2100, 12}, {12, 16},

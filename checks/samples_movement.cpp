@@ -1,4 +1,4 @@
-// Parts put together and taken apart: concat, stack, split, pad; heads and rotary positions.
+// Combining and splitting tensors: concat, stack, split, pad; heads and rotary positions.
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {

@@ -1,5 +1,5 @@
-// Every way of computing crossed with every kind of operand it may be given: memory, numbers,
-// positions, programs, views that strides can and cannot express, results of other kernels.
+// Every kind of kernel with every kind of operand: memory, scalars, positions, programs, views that
+// strides can and cannot express, results of other kernels.
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {
@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kR = 18, kC = 20;
 const Shape kShape{kR, kC}, kTurned{kC, kR};
 
-// All of them make [R, C] out of x [R, C].
+// All of them compute [R, C] from x [R, C].
 struct Kind {
   const char* name;
   Tensor (*make)(const Tensor& x);

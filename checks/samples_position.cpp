@@ -1,4 +1,4 @@
-// Positions of the best element, and running sums.
+// arg_max, arg_min, and running sums.
 #include <limits>
 
 #include "checks/samples.h"

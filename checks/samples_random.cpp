@@ -1,5 +1,5 @@
-// Random ops. The interpreter has a generator of its own, so equal numbers mean that both are
-// Threefry; what the numbers are like is random_test's question.
+// Random ops. The interpreter has its own generator, so equal values mean that both are Threefry.
+// random_test checks the distributions.
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {

@@ -1,5 +1,5 @@
-// Reductions: every op over every kind of set of axes, and sizes on both sides of the places where
-// kernels cut their work (256 elements a block, 4096 a task, 16384 of a long row, 256 rows).
+// Reductions: every op over every kind of set of axes, and sizes on both sides of the limits where
+// kernels split their work (256 elements per block, 4096 per task, 16384 of a long row, 256 rows).
 #include <limits>
 
 #include "checks/samples.h"
@@ -52,7 +52,7 @@ void add_rows(const AxesOp& reduction, Samples& rows) {
   view("of_windows", {2, 9}, [](const Tensor& x) { return windows(x, 1, 3, 2); });
   view("of_regrouped", {4, 6}, [](const Tensor& x) { return reshape(permute(x, {1, 0}), {3, 8}); });
   if (!reduction.best) {
-    // Of two different numbers at least: equal ones have no deviation to differentiate.
+    // Of at least two different values: equal ones have no deviation to differentiate.
     view("of_broadcast", {3, 2, 1}, [](const Tensor& x) {
       return reshape(broadcast_to(x, {2, 3, 2, 4}), {2, 3, 8});
     });
@@ -104,7 +104,7 @@ void add_small(Samples& rows) {
     rows.push_back({op, "size_1_axes", {real({1, 4, 1})}, [f](In x) {
                       return f(x[0], {0, 2}, false);
                     }});
-    // Of nothing: an error.
+    // Reductions of nothing: an error.
     if (op == "mean" || op == "max" || op == "min" || op == "logsumexp") continue;
     rows.push_back({op, "of_nothing", {real({2, 0, 3})}, [f](In x) { return f(x[0], 1, false); }});
     rows.push_back(

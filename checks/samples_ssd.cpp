@@ -1,5 +1,5 @@
-// State space duality: Mamba-2's recurrence in chunks. That it is the recurrence is checked by
-// tests/ops/ssd_test.cpp.
+// State space duality: Mamba-2's recurrence in chunks. tests/ops/ssd_test.cpp checks that it equals
+// the recurrence.
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {

@@ -1,4 +1,4 @@
-// State spaces: the selective scan and what stands around it.
+// State spaces: the selective scan and the ops around it.
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {
@@ -43,7 +43,7 @@ void add_selective_scans(Samples& rows) {
   add("two_long_chunks", 1, 300, 3, 3, 256);
   add("hundreds_of_states", 1, 5, 3, 300, 16);
   add("most_states", 1, 5, 2, 601, 4);
-  // Where a GPU gives a workgroup several blocks of channels.
+  // Sizes where a GPU workgroup has several blocks of channels.
   add("many_sequences", 600, 2, 70, 4, 16);
   add("most_channels", 1, 3, 40000, 1, 2);
   add("no_sequence", 0, 5, 5, 3, 16);
@@ -51,7 +51,7 @@ void add_selective_scans(Samples& rows) {
   add("no_channels", 2, 5, 0, 3, 16);
   add("no_states", 2, 5, 5, 0, 16);
 
-  // Steps of almost nothing and of 30; what decays at once and what hardly does.
+  // Steps of almost 0 and of 30; states that decay at once and states that hardly decay.
   std::vector<Arg> args = scan_args(2, 20, 5, 4);
   args[1] = real({2, 20, 5}, -30, 30);
   args[2] = real({5, 4}, -4, -2);
@@ -63,7 +63,7 @@ void add_selective_scans(Samples& rows) {
   args[2] = real({5, 4}, -9, 5);
   add_args("spread_decay", args, 7);
 
-  // B and C are columns of one projection, u and z of another: how Mamba calls it.
+  // As in Mamba: B and C are columns of one projection, u and z of another.
   add_args("of_projections",
            {real({2, 20, 10}), real({2, 20, 5}), real({5, 4}, -1, 1), real({2, 20, 11}, -1, 1),
             real({5})},

@@ -125,7 +125,7 @@ Samples unary_samples() {
   rows.push_back(
       {"clamp", "bounds_crossed", {real({40})}, [](In x) { return clamp(x[0], 1, -1); }});
 
-  // A chain longer than one fused group takes (32 nodes), so that it is cut.
+  // A chain longer than one fused group may be (32 nodes), so that it is split.
   rows.push_back({"tanh", "long_chain", {real({3, 100})}, [](In x) {
                     Tensor t = x[0];
                     for (int i = 0; i < 50; ++i) t = tanh(t) + x[0] * 0.1f;

@@ -1,6 +1,5 @@
-// A transformer learns to add two digits: "7+5=21" (the answer's digits in reverse, so that the
-// model can carry as it writes). `tg train addition` is the grown-up version with two-digit
-// numbers.
+// A transformer learns to add two digits: "7+5=21" (the digits of the answer in reverse, so that
+// the model can carry while it writes). `tg train addition` does the same for two-digit numbers.
 #include <tensorgrad/tensorgrad.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // A variational autoencoder of 8x8 pictures of bars: random numbers inside the graph, several
-// outputs, and a decoder attached on its own to draw new pictures.
+// outputs, and an attached decoder that draws new pictures.
 #include <tensorgrad/tensorgrad.h>
 
 #include <cstdio>

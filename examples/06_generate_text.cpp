@@ -1,6 +1,6 @@
-// A small language model of two Mamba layers and one of attention learns a nursery rhyme by heart,
-// character by character, and then says it: one token at a time, with its state as plain numbers
-// between the calls. The state is kept after the first word, so that the model can go on from there
+// A small language model of two Mamba layers and one attention layer memorizes a nursery rhyme,
+// character by character, and then recites it one token at a time. Its state is plain arrays
+// between the calls. The program keeps the state after the first word and continues from there
 // twice.
 #include <tensorgrad/tensorgrad.h>
 
@@ -15,7 +15,7 @@ namespace tg = tensorgrad;
 const std::string kText = "one two buckle my shoe\nthree four knock at the door\n";
 constexpr std::int64_t kBatch = 4, kTime = 52;
 
-// The characters of the text, each once: a token is a place in here.
+// The characters of the text, each once. A token is an index into this string.
 std::string alphabet_of(std::string text) {
   std::sort(text.begin(), text.end());
   text.erase(std::unique(text.begin(), text.end()), text.end());
@@ -37,7 +37,7 @@ int main() {
         return cross_entropy(m(in["tokens"]), in["targets"]);
       });
 
-  // Stretches of the text, which begins again at its end.
+  // Windows of the text, which wraps around at its end.
   std::mt19937 random(1);
   std::vector<std::int32_t> tokens(kBatch * kTime), targets(kBatch * kTime);
   for (int i = 0; i < 90; ++i) {
@@ -52,7 +52,8 @@ int main() {
     if (i % 30 == 29) std::printf("step %d, loss %.3f\n", i + 1, static_cast<double>(step.loss()));
   }
 
-  // One token in, the likeliest next one out, and the state under the names it came in with.
+  // Takes one token, and returns the most likely next one and the state, under the names of its
+  // inputs.
   const tg::StateSpec state = model.state(1, static_cast<std::int64_t>(kText.size()));
   auto next = train.attach({.inputs = tg::with_state(state, {{"tokens", {1, 1}, tg::i32}})},
                            [](const tg::LanguageModel& m, const tg::Inputs& in) -> tg::Outputs {
@@ -61,7 +62,7 @@ int main() {
                              out.emplace_back("next", argmax(step.logits));
                              return out;
                            });
-  // Hears a character and says the likeliest next one.
+  // Feeds one character and returns the most likely next one.
   const auto hear = [&](tg::NamedArrays& memory, char c) {
     const std::vector<std::int32_t> now{token(c)};
     const tg::Result result = next.run(tg::feed_state(memory, {{"tokens", now}}));
@@ -69,7 +70,7 @@ int main() {
     const tg::Array& likeliest = result["next"];
     return alphabet[static_cast<std::size_t>(likeliest.ints()[0])];
   };
-  // What it says after `last`, listening to itself.
+  // Generates text after `last`, feeding back its own output.
   const auto go_on = [&](tg::NamedArrays memory, char last, std::size_t count) {
     std::string said;
     while (said.size() < count) said += last = hear(memory, last);
@@ -79,8 +80,8 @@ int main() {
   tg::NamedArrays memory = tg::zero_state(state);
   const std::string prompt = "one two";
   for (const char c : prompt.substr(0, prompt.size() - 1)) hear(memory, c);
-  const std::string rest = go_on(
-      memory, prompt.back(), kText.size() - prompt.size());  // a copy of the memory goes with it
+  const std::string rest =
+      go_on(memory, prompt.back(), kText.size() - prompt.size());  // with a copy of the memory
   std::printf("%s%s", prompt.c_str(), rest.c_str());
   const bool by_heart = prompt + rest == kText,
              same = go_on(memory, prompt.back(), rest.size()) == rest;

@@ -1,7 +1,7 @@
-// Attention maps by capture. A model of two attention layers learns induction: shown letters in a
-// row and then asked for some of them again, it answers with the letter that came after each.
-// Attention is written out, so that capture() can name its probabilities, and the map shows where
-// the model looks for its answer.
+// Attention maps by capture. A model of two attention layers learns induction: it sees a row of
+// letters, is then asked for some of them again, and answers with the letter that followed each.
+// Attention is written out, so that capture() can name its probabilities. The map shows where the
+// model looks for its answer.
 #include <tensorgrad/tensorgrad.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void shuffle(std::vector<int>& items, std::mt19937& random) {
   for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random() % i]);
 }
 
-// Rows of different letters, all but the last of which are asked for in another order.
+// Rows of different letters. All but the last letter are asked for, in another order.
 struct Questions {
   std::vector<std::int32_t> tokens, places, answers;  // places: where the answer was shown
 
@@ -91,7 +91,7 @@ void print_map(const std::string& title, const std::vector<std::int32_t>& tokens
   }
 }
 
-// Every row is a distribution over the keys up to its own place.
+// Every row is a distribution over the keys up to its own position.
 bool is_causal_distribution(std::span<const float> map) {
   for (std::size_t query = 0; query < kTime; ++query) {
     float sum = 0;
@@ -121,7 +121,7 @@ int main() {
     if (i % 100 == 0 || i == 299) std::printf("step %3d  loss %.4f\n", i, step.loss());
   }
 
-  // One row of new questions, with a look at where the answers come from.
+  // One row of new questions, with the attention map that shows where the answers come from.
   auto answer =
       train.attach({.inputs = {{"tokens", {1, kTime}, tg::i32}}},
                    [](const Model& m, const tg::Inputs& in) { return argmax(m(in["tokens"])); });
@@ -136,7 +136,7 @@ int main() {
     print_map(name, asked.tokens, map);
   }
 
-  // The last layer looks at the letter behind the one asked for.
+  // The last layer attends to the letter after the one asked for.
   const auto map = result.capture("layer1.attention").floats();
   const auto answers = result.output().ints();
   bool right = true;

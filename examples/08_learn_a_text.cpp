@@ -1,6 +1,5 @@
-// Point it at a text, let a small model learn it, stop half-way and go on in another trainer as if
-// nothing had happened, and read what the model writes: tokenizer, data, trainer, checkpoint and
-// generator as library calls.
+// Trains a small model on a text, stops halfway, resumes in another trainer with the same bits, and
+// generates text: tokenizer, data, trainer, checkpoint and generator as library calls.
 #include <tensorgrad/tensorgrad.h>
 
 #include <cstdio>
@@ -10,8 +9,7 @@
 
 namespace tg = tensorgrad;
 
-// A counting rhyme, so that the example brings its text along; TextData::read() takes a file of any
-// size.
+// A counting rhyme, so that the example needs no file; TextData::read() reads a file of any size.
 std::string rhymes() {
   const char* const things[] = {"apples", "ducks", "stones", "boats", "bells"};
   std::string text;
@@ -37,7 +35,7 @@ int main() {
       "tensorgrad_example_" + std::to_string(std::random_device{}()) + ".safetensors";
   const std::filesystem::path path = std::filesystem::temp_directory_path() / name;
 
-  // The whole way, with a checkpoint in the middle.
+  // The whole training, with a checkpoint in the middle.
   tg::Trainer trainer(model, tokenizer, data, options);
   while (trainer.step() < options.steps) {
     if (trainer.steps() == 60) tg::save_checkpoint(path, trainer.checkpoint());
@@ -59,10 +57,10 @@ int main() {
   const bool same = second.training().fingerprint() == trainer.training().fingerprint();
   std::printf("gone on from step 60: %s\n", same ? "the same bits" : "other bits");
 
-  // What it writes, from a file as another program would.
+  // Generates text from the file, as another program would.
   tg::save_checkpoint(path, second.checkpoint());
   tg::Generator writer(tg::load_checkpoint(path));
-  // Byte pairs take the space before a word along, so a prompt ends without one.
+  // A byte-pair token includes the space before a word, so the prompt ends without a space.
   const std::string line = "3 ducks and";
   const std::string rest =
       tg::generate(writer, line, {.tokens = 20, .temperature = 0, .stop = {"\n"}});

@@ -1,10 +1,10 @@
 # Run by ctest: turns the GoogleTest program `program` of tests/`folder` into ctest entries.
 #
 # One entry per suite and label rather than per test: a process that opens a device or reads the
-# fixtures does so once for all its tests. Long suites are cut into shards that run side by side.
+# fixtures does so once for all its tests. Long suites are split into shards that run in parallel.
 set(shard_size 100)
 set(gpu_shard_size 20) # a software driver takes up to a second for a test
-# Random/... suites take numbers instead of cases: the shards behind these are more of the same.
+# Random/... suites have seeds instead of cases: more shards are only more of the same.
 set(random_shards 2)
 
 # The kind that a name gives: Prefix/SlowGpuName is Slow. The label of a kind is its lower-case form.
@@ -55,13 +55,13 @@ function(add_suite suite kind count others)
     set_tests_properties("${entry}" PROPERTIES
       LABELS "${labels}" TIMEOUT 900 ENVIRONMENT "${environment}"
       FAIL_REGULAR_EXPRESSION "Running 0 tests"
-      # Skipped means that every test of the entry was; one failure among them is a failure.
+      # An entry is skipped if all of its tests were. One failure among them is a failure.
       SKIP_REGULAR_EXPRESSION
       "PASSED  \\] 0 tests[.]\n\\[  SKIPPED \\] [^\n]+ listed below:(\n\\[  SKIPPED \\] [^\n]+)+\n*$")
   endforeach()
 endfunction()
 
-# An entry that fails because its program does not exist: better than an entry that is missing.
+# An entry that fails because its program does not exist, which is better than a missing entry.
 function(add_failure why)
   add_test("${folder}.${why}" "${program}.${why}")
   set_tests_properties("${folder}.${why}" PROPERTIES LABELS fast)

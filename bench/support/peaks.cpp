@@ -10,8 +10,8 @@ namespace tensorgrad::bench::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve sums, because a multiply-add takes four to five cycles and two of them start in each. Each
-// begins with a value of its own: equal ones would be one sum to the compiler. They approach 1.
+// Twelve accumulators, because a multiply-add takes four to five cycles and two start per cycle.
+// Each starts with a different value, because the compiler would merge equal ones. They approach 1.
 std::int64_t MultiplyAdds(float* HWY_RESTRICT sink) {
   constexpr std::int64_t kRounds = 10'000, kSums = 12;
   const hn::ScalableTag<float> d;
@@ -82,8 +82,8 @@ void triad(float* to, const float* a, const float* b, std::size_t count) {
 
 namespace {
 
-// Calls the function again and again on each thread for a hundredth of a second; what it returns
-// per nanosecond, of all threads together, in the best of ten tries.
+// Calls the function repeatedly on each thread for a hundredth of a second. Returns its result per
+// nanosecond, summed over all threads, in the best of ten tries.
 template <class Make>
 double best_rate(int threads, Make make_work) {
   constexpr int kTries = 10;

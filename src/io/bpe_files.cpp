@@ -28,7 +28,7 @@ void check_size(std::string_view text) {
 }
 
 [[noreturn]] void fail_without_byte(std::string_view token, std::string_view hint = "") {
-  user_error("{} has a character that stands for no byte: {}{}", shown(token),
+  user_error("{} has a character that represents no byte: {}{}", shown(token),
              first_without_byte(token), hint);
 }
 
@@ -81,7 +81,7 @@ class Vocabulary {
     const std::int32_t id = find(*bytes);
     if (id >= 0) return id;
     if (text == source) user_error("{} is not in the vocabulary", shown(text));
-    user_error("{} is not in the vocabulary, which {} become", shown(text), shown(source));
+    user_error("{}, the merge of {}, is not in the vocabulary", shown(text), shown(source));
   }
 
   std::vector<std::string> tokens_;
@@ -99,7 +99,7 @@ class MergeReader {
     try {
       const Merge merge = vocabulary_.merge_of(line);
       const auto [other, is_new] = numbers_.emplace(pair_key(merge.left, merge.right), number);
-      if (!is_new) user_error("{} is {} {} again", shown(line), unit_, other->second);
+      if (!is_new) user_error("{} repeats {} {}", shown(line), unit_, other->second);
       merges_.push_back(merge);
     } catch (const UserError& error) {
       user_error("{} {}: {}", unit_, number, error.what());
@@ -134,7 +134,7 @@ std::vector<std::string> parse_vocab(std::string_view text, const SpecialTokens&
   for (auto entry = json.begin(); entry != json.end(); ++entry) {
     const std::string& key = entry.key();
     if (!entry->is_number_unsigned())
-      user_error("the id of {} is not an integer from 0 up: {}", shown(key), shown(*entry));
+      user_error("the id of {} must be a non-negative integer: {}", shown(key), shown(*entry));
     const auto id = entry->get<std::uint64_t>();
     if (id >= keys.size())
       user_error("{} tokens must have the ids 0 to {}, but {} has {}", keys.size(), keys.size() - 1,
@@ -189,7 +189,7 @@ const Json& list_of(const Json& json, const char* name) {
 }
 
 const std::string& string_of(const Json& item, const char* name) {
-  if (!item.is_string()) user_error("{} must hold strings: {}", name, shown(item));
+  if (!item.is_string()) user_error("{} must contain strings: {}", name, shown(item));
   return item.get_ref<const std::string&>();
 }
 
@@ -246,7 +246,7 @@ TokenizerKind bpe_from_json(const Json& json) {
   BpeModel model{.tokens = vocabulary.tokens(), .merges = std::move(merges).take()};
   for (const Json& item : list_of(json, "special")) {
     if (!item.is_number_unsigned() || item.get<std::uint64_t>() >= model.tokens.size())
-      user_error("special must hold ids below {}: {}", model.tokens.size(), shown(item));
+      user_error("special must contain ids below {}: {}", model.tokens.size(), shown(item));
     model.special.push_back(item.get<std::int32_t>());
   }
   return std::make_shared<Bpe>(std::move(model));

@@ -91,7 +91,7 @@ TokenizerKind characters_from_json(const nlohmann::json& json) {
   for (std::size_t at = 0; at < text.size();) {
     const Character character = character_at(text, at);  // valid, as the JSON parser checked
     if (character.code == kUnknown)
-      user_error("characters must not hold U+FFFD, which stands for all others");
+      user_error("characters must not contain U+FFFD, which represents all others");
     if (!codes.empty() && character.code <= codes.back())
       user_error("characters must be in order, each once: U+{:04X} follows U+{:04X}",
                  static_cast<std::uint32_t>(character.code),

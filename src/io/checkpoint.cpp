@@ -69,13 +69,13 @@ using Metadata = std::map<std::string, std::string>;
 
 [[noreturn]] void damaged() {
   user_error(
-      "damaged: its bytes are not those that its sha256 was made of\n"
-      "  hint: it was cut off or altered after it was written");
+      "damaged: its contents do not match its sha256\n  hint: it was truncated or changed after it "
+      "was written");
 }
 
 const std::string& text(const Metadata& metadata, const char* key) {
   const auto found = metadata.find(key);
-  if (found == metadata.end()) user_error("not a checkpoint: its metadata have no '{}'", key);
+  if (found == metadata.end()) user_error("not a checkpoint: its metadata has no '{}'", key);
   return found->second;
 }
 
@@ -105,7 +105,7 @@ bool was_checkpoint(const Metadata& metadata) {
 void check_version(const Metadata& metadata) {
   if (const std::string& version = text(metadata, "version"); version != kVersion)
     user_error(
-        "version {} of checkpoints is not known, only '{}'\n  hint: was it written by a newer "
+        "unknown checkpoint version {}: only '{}' is supported\n  hint: was it written by a newer "
         "tensorgrad?",
         in_quotes(version), kVersion);
 }

@@ -57,7 +57,7 @@ std::vector<fs::path> CheckpointFolder::files() const {
 fs::path CheckpointFolder::save(const Checkpoint& checkpoint) const {
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (error) user_error("{}: cannot make the folder: {}", folder_.string(), error.message());
+  if (error) user_error("{}: cannot create the folder: {}", folder_.string(), error.message());
   remove_unfinished(folder_);  // first, because they may fill the disk
   const fs::path path = folder_ / file_name(checkpoint.step);
   save_checkpoint(path, checkpoint);

@@ -145,7 +145,9 @@ Json origin_of(const fs::path& path, const Text& text, const Tokenizer& tokenize
 
 void check_fingerprint(const Text& text, const io::Parts& parts, const TextDataOptions& options) {
   if (!options.fingerprint.empty() && parts.fingerprint != options.fingerprint)
-    user_error("{}: not the text that was trained on, or cut or encoded in another way", text.name);
+    user_error(
+        "{}: not the text of the checkpoint: its content, its split or its tokenizer differs",
+        text.name);
 }
 
 io::CachedTokens write_cache(const fs::path& path, const Text& text, const Tokenizer& tokenizer,
@@ -189,7 +191,8 @@ std::int64_t Tokens::size() const { return size_; }
 void Tokens::read(std::int64_t begin, std::span<std::int32_t> out) const {
   const auto count = static_cast<std::int64_t>(out.size());
   if (begin < 0 || begin > size_ || count > size_ - begin)
-    user_error("Tokens: read from {} to {}: there are {}", begin, begin + count, size_);
+    user_error("Tokens: the range {} to {} is out of bounds: there are {} tokens", begin,
+               begin + count, size_);
   source_->read(begin_ + begin, out);
 }
 

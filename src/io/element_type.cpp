@@ -70,7 +70,7 @@ std::int32_t from_integer(const char* at) {
 
 std::int32_t from_bool(const char* at) {
   const auto value = load<std::uint8_t>(at);
-  if (value > 1) user_error("{} is not a BOOL: 0 and 1 are", value);
+  if (value > 1) user_error("{} is not a BOOL: it must be 0 or 1", value);
   return value;
 }
 

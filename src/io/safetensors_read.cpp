@@ -43,7 +43,7 @@ Json parse_header(std::string_view text) {
 
 std::uint64_t unsigned_integer(const Json& value, const char* what) {
   if (!value.is_number_unsigned())
-    user_error("{} must hold integers, not negative: {}", what, shown(value));
+    user_error("{} must contain non-negative integers: {}", what, shown(value));
   return value.get<std::uint64_t>();
 }
 
@@ -70,7 +70,7 @@ Entry parse_entry(const std::string& name, const Json& json, std::uint64_t data_
   entry.type = io::find_element_type(dtype.get<std::string>());
   if (!entry.type) user_error("unknown dtype {}", in_quotes(dtype.get<std::string>()));
   if (!entry.type->supported())
-    user_error("dtype {} is not supported: F16, BF16, F32, F64, BOOL and integers are",
+    user_error("dtype {} is not supported: use F16, BF16, F32, F64, BOOL or integers",
                entry.type->name);
   if (!shape.is_array()) user_error("shape must be a list: {}", shown(shape));
   if (shape.size() > kMaxRank)
@@ -91,7 +91,7 @@ Entry parse_entry(const std::string& name, const Json& json, std::uint64_t data_
   if (entry.begin > entry.end)
     user_error("it ends before it begins: {} to {}", entry.begin, entry.end);
   if (entry.end > data_bytes)
-    user_error("it ends at byte {}, behind the {} bytes of data", entry.end, data_bytes);
+    user_error("it ends at byte {}, past the {} bytes of data", entry.end, data_bytes);
   if (entry.end - entry.begin != bytes)
     user_error("{}{} needs {} bytes, data_offsets have {}", entry.type->name, entry.shape.text(),
                bytes, entry.end - entry.begin);
@@ -145,7 +145,7 @@ void refuse_pytorch(std::string_view front) {
 // Returns the size of the header, which must fit into the source.
 std::uint64_t header_bytes_of(const io::ByteSource& source) {
   if (source.size < io::kLengthBytes)
-    user_error("too short: {} bytes hold no header length", source.size);
+    user_error("too short: {} bytes cannot hold the header length", source.size);
   char length[io::kLengthBytes];
   source.read(0, length);
   std::uint64_t bytes = 0;
@@ -157,7 +157,7 @@ std::uint64_t header_bytes_of(const io::ByteSource& source) {
         "the header has {} bytes, at most {} are allowed\n  hint: is this a safetensors file?",
         bytes, io::kMaxHeaderBytes);
   if (bytes > source.size - io::kLengthBytes)
-    user_error("cut off: the header has {} bytes, {} are left in the file", bytes,
+    user_error("truncated: the header has {} bytes, {} are left in the file", bytes,
                source.size - io::kLengthBytes);
   return bytes;
 }

@@ -48,7 +48,7 @@ class Builder : public Value::json_sax_t {
   bool end_array() override { return open_.pop_back(), true; }
   bool key(std::string& name) override {
     Level& level = open_.back();
-    if (!level.keys.insert(name).second) user_error("{} is there twice", shown(name));
+    if (!level.keys.insert(name).second) user_error("{} occurs twice", shown(name));
     level.key = std::move(name);
     return true;
   }

@@ -50,7 +50,7 @@ io::TokenizerKind kind_from_json(std::string_view text) {
   }
   if (kind == "chars") return io::characters_from_json(json);
   if (kind == "bpe") return io::bpe_from_json(json);
-  user_error("unknown kind {}, there are \"bytes\", \"chars\" and \"bpe\"", io::shown(kind));
+  user_error("unknown kind {}: known are \"bytes\", \"chars\" and \"bpe\"", io::shown(kind));
 }
 
 std::string_view token_of(const Tokenizer::Kind& kind, std::int32_t id, const char* caller) {

@@ -44,7 +44,7 @@ LanguageModel::LanguageModel(const LanguageModelConfig& config, Site site)
       norm(config.dim, config.eps, site) {
   const std::vector<std::string> words = words_of(config.layers);
   if (words.empty())
-    nn::refuse("LanguageModel", "layers names at least one layer: it is empty", site);
+    nn::refuse("LanguageModel", "layers must name at least one layer: it is empty", site);
   int added = 0;  // number of results added to the residual stream
   for (const std::string& word : words) added += word == "attention" ? 2 : 1;
   const float scale = 1 / std::sqrt(static_cast<float>(added));

@@ -29,10 +29,10 @@ std::int64_t inputs_per_group(std::int64_t in, std::int64_t out, Pair kernel,
                   {{"in", in}, {"out", out}, {"kernel.h", kernel.h}, {"kernel.w", kernel.w}}, site);
   nn::check_sizes("Conv2d", {{"groups", conv.groups}}, site);
   if (in % conv.groups != 0 || out % conv.groups != 0)
-    nn::refuse(
-        "Conv2d",
-        fmt::format("groups divide in and out: in {}, out {}, groups {}", in, out, conv.groups),
-        site);
+    nn::refuse("Conv2d",
+               fmt::format("groups must divide in and out: in {}, out {}, groups {}", in, out,
+                           conv.groups),
+               site);
   return in / conv.groups;
 }
 

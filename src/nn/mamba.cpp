@@ -25,7 +25,7 @@ const MambaConfig& checked_config(const MambaConfig& config, Site site) {
                    {"expand", config.expand}},
                   site);
   if (config.dt_rank < 0)
-    nn::refuse("MambaBlock", fmt::format("dt_rank is at least 0: {}", config.dt_rank), site);
+    nn::refuse("MambaBlock", fmt::format("dt_rank must be at least 0: {}", config.dt_rank), site);
   return config;
 }
 

@@ -29,14 +29,15 @@ const Mamba2Config& checked_config(const Mamba2Config& config, Site site) {
   const std::int64_t inner = config.expand * config.dim, heads = inner / config.head_size;
   if (inner % config.head_size != 0)
     nn::refuse("Mamba2Block",
-               fmt::format("head_size divides expand * dim: expand {}, dim {}, head_size {}",
+               fmt::format("head_size must divide expand * dim: expand {}, dim {}, head_size {}",
                            config.expand, config.dim, config.head_size),
                site);
   if (heads % config.groups != 0)
-    nn::refuse("Mamba2Block",
-               fmt::format("groups divide the heads, expand * dim / head_size: {} heads, groups {}",
-                           heads, config.groups),
-               site);
+    nn::refuse(
+        "Mamba2Block",
+        fmt::format("groups must divide the heads, expand * dim / head_size: {} heads, groups {}",
+                    heads, config.groups),
+        site);
   return config;
 }
 

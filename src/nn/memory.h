@@ -76,7 +76,7 @@ inline Tensor at_position(const Tensor& x, std::int64_t t) {
 inline Init step_sizes() { return init::step_size(1e-3f, 1e-1f); }
 
 // The parameter with its initial values multiplied by `factor`. Throws a UserError if the
-// initialiser makes logarithms, which a factor does not scale.
+// initialiser produces logarithms, which a factor cannot scale.
 Param scaled_start(const Param& param, float factor);
 
 // ---- Models made of one kind of Mamba block. M has tok_emb, layers and norm; its output head is

@@ -11,7 +11,7 @@ void check_sizes(std::string_view layer, std::initializer_list<Size> sizes, Site
     return;
   std::vector<std::string> parts;
   for (const Size& size : sizes) parts.push_back(fmt::format("{} {}", size.name, size.value));
-  refuse(layer, fmt::format("sizes are at least 1: {}", fmt::join(parts, ", ")), site);
+  refuse(layer, fmt::format("sizes must be at least 1: {}", fmt::join(parts, ", ")), site);
 }
 
 void refuse(std::string_view layer, std::string_view rule, Site site) {

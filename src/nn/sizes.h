@@ -16,7 +16,7 @@ struct Size {
   std::int64_t value;
 };
 
-// "Linear: sizes are at least 1: in 2, out -3\n  at train.cpp:41"
+// "Linear: sizes must be at least 1: in 2, out -3\n  at train.cpp:41"
 void check_sizes(std::string_view layer, std::initializer_list<Size> sizes, Site site);
 
 // Checks all sizes and returns the first; for use in member initialiser lists.

@@ -75,7 +75,7 @@ Tensor token_ids(const ops::Call& call, const Operand& tokens) {
 Param scaled_start(const Param& param, float factor) {
   const auto refuse_kind = [](std::string_view kind) {
     user_error(
-        "scale_residual_start: init::{} makes logarithms, which a factor does not scale\n  hint: "
+        "scale_residual_start: init::{} produces logarithms, which a factor cannot scale\n  hint: "
         "another init for this projection",
         kind);
   };

@@ -19,11 +19,11 @@ std::int64_t checked_width(std::int64_t dim, int heads, const SelfAttentionOptio
   const int groups = options.groups;
   nn::check_sizes("SelfAttention", {{"dim", dim}, {"heads", heads}}, site);
   if (dim % heads != 0)
-    nn::refuse("SelfAttention", fmt::format("heads divide dim: dim {}, heads {}", dim, heads),
+    nn::refuse("SelfAttention", fmt::format("heads must divide dim: dim {}, heads {}", dim, heads),
                site);
   if (groups < 0 || (groups > 0 && heads % groups != 0))
     nn::refuse("SelfAttention",
-               fmt::format("groups divide heads: heads {}, groups {}", heads, groups), site);
+               fmt::format("groups must divide heads: heads {}, groups {}", heads, groups), site);
   if (options.rope_base && dim / heads % 2 != 0)
     nn::refuse(
         "SelfAttention",
@@ -152,7 +152,7 @@ Tensor Transformer::operator()(Operand tokens) const {
   Call call("Transformer", tokens.site());
   const Tensor ids = nn::token_ids(call, tokens);
   const std::int64_t T = ids.size(1);
-  if (T > context) call.fail("", "{} tokens are longer than the context of {}", T, context);
+  if (T > context) call.fail("", "{} tokens exceed the context of {}", T, context);
   Tensor x = embedding(tok_emb, ids);  // [B, T, D]
   if (pos_emb) x = x + narrow(*pos_emb, 0, 0, T);
   for (const TransformerBlock& block : layers) x = block(x);
@@ -162,7 +162,7 @@ Tensor Transformer::operator()(Operand tokens) const {
 StateSpec Transformer::state(std::int64_t batch, std::int64_t capacity, Site site) const {
   if (capacity > context)
     nn::refuse("Transformer::state",
-               fmt::format("the cache is no longer than the context: capacity {}, context {}",
+               fmt::format("the cache must not be longer than the context: capacity {}, context {}",
                            capacity, context),
                site);
   StateSpec state;

@@ -32,14 +32,14 @@ AttentionShape checked_shape(std::span<const Type> in, bool cached, const Attrs&
   fits = fits && k[0] == q[0] && v[0] == q[0] && k[3] == q[3] && v[1] == k[1] && v[2] == k[2];
   if (!fits) break_rule("", "needs q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]: {}", operands);
   if (k[1] == 0 || q[1] == 0 ? q[1] != k[1] : q[1] % k[1] != 0)
-    break_rule("", "the heads of k divide those of q: {}", operands);
+    break_rule("", "the heads of k must divide those of q: {}", operands);
   if (cached && (in.back().dtype != DType::i32 || in.back().shape.rank() != 0))
-    break_rule("", "the start is one i32 number: start is {}", in.back().text());
+    break_rule("", "the start must be one i32 scalar: start is {}", in.back().text());
   const auto& a = std::get<ir::AttentionAttrs>(attrs);
   if (cached && !a.causal)
     break_rule("leave the start out",
-               "a start says which keys a query sees, and needs causal attention");
-  if (q[3] == 0 || v[3] == 0) break_rule("", "heads have at least one element: {}", operands);
+               "a start needs causal attention, because it selects the keys that a query sees");
+  if (q[3] == 0 || v[3] == 0) break_rule("", "heads must have at least one element: {}", operands);
   AttentionShape shape{.B = q[0],
                        .H = q[1],
                        .G = k[1],
@@ -81,7 +81,8 @@ constexpr Primitive kAttentionGradient = {
     .attrs = ir::attrs_index<ir::AttentionAttrs>(),
     .type = [](std::span<const Type> in, const Attrs& attrs) {
       if (in.size() != 5 && in.size() != 6)
-        break_rule("", "needs q, k, v, what attention gave, its gradient, and perhaps a start");
+        break_rule("",
+                   "needs q, k, v, the result of attention, its gradient, and optionally a start");
       const AttentionShape shape = checked_shape(in, in.size() == 6, attrs, described(in));
       if (in[3] != Type{DType::f32, {shape.result_elements()}} ||
           in[4] != Type{DType::f32, {shape.B, shape.H, shape.T, shape.V}})
@@ -97,7 +98,7 @@ constexpr Primitive kAttention = {
     .type =
         [](std::span<const Type> in, const Attrs& attrs) {
           if (in.size() != 3 && in.size() != 4)
-            break_rule("", "needs q, k, v, and perhaps a start");
+            break_rule("", "needs q, k, v, and optionally a start");
           return Type{DType::f32,
                       {checked_shape(in, in.size() == 4, attrs, described(in)).result_elements()}};
         },
@@ -164,10 +165,10 @@ Tensor replace_at(Operand x, Operand part, int axis, const Tensor& start) {
   Shape wanted = t.shape();
   if (p.rank() == t.rank()) wanted[at] = p.shape()[at];
   if (p.shape() != wanted || p.dtype() != t.dtype())
-    call.fail("", "the part is like x but for one axis: {}, {}", call.describe("x", t),
-              call.describe("part", p));
+    call.fail("", "the part must have the type and shape of x, except along one axis: {}, {}",
+              call.describe("x", t), call.describe("part", p));
   if (first.dtype() != i32 || first.rank() != 0)
-    call.fail("", "the start is one i32 number: {}", call.describe("start", first));
+    call.fail("", "the start must be one i32 scalar: {}", call.describe("start", first));
   const std::int64_t size = p.shape()[at];
   if (size == 0) return t;
   Shape along;

@@ -181,7 +181,7 @@ Tensor normed(const Call& call, const Primitive& norm, const Operand& x, const O
   if (t.rank() < 1) call.fail("", "needs at least one axis: {}", call.describe("x", t));
   const Tensor g = call.tensor(gain);
   if (g.shape() != Shape{t.size(-1)})
-    call.fail("", "the gain has the size of the last axis: {}, {}", call.describe("x", t),
+    call.fail("", "the gain must have the size of the last axis: {}, {}", call.describe("x", t),
               call.describe("gain", g));
   return call.emit(norm, {t}, ir::NormAttrs{eps}) * g;
 }
@@ -192,7 +192,7 @@ Tensor layer_norm(Operand x, Operand gain, Operand bias, float eps) {
   Call call("layer_norm", x.site());
   const Tensor y = normed(call, kNormalize, x, gain, eps), b = call.tensor(bias);
   if (b.shape() != Shape{y.size(-1)})
-    call.fail("", "the bias has the size of the last axis: {}, {}",
+    call.fail("", "the bias must have the size of the last axis: {}, {}",
               call.describe("x", call.tensor(x)), call.describe("bias", b));
   return y + b;
 }
@@ -236,7 +236,7 @@ Tensor nll_loss(Operand log_probs, Operand targets, CrossEntropyOptions options)
   check_classes(call, "log_probs", x, y);
   const float smoothing = options.label_smoothing;
   if (!(smoothing >= 0 && smoothing <= 1))
-    call.fail("", "label_smoothing is between 0 and 1: {}", smoothing);
+    call.fail("", "label_smoothing must be between 0 and 1: {}", smoothing);
 
   Tensor counts, ids = y;
   if (options.ignore_index) {
@@ -266,7 +266,7 @@ Tensor bce_with_logits(Operand logits, Operand target, Reduction reduction) {
 
 Tensor huber_loss(Operand prediction, Operand target, float delta, Reduction reduction) {
   Call call("huber_loss", prediction.site());
-  if (!(delta > 0)) call.fail("", "delta is positive: {}", delta);
+  if (!(delta > 0)) call.fail("", "delta must be positive: {}", delta);
   const Tensor error = prediction - target, size = abs(error);
   return reduced(where(size <= delta, error * error * 0.5f, (size - delta * 0.5f) * delta),
                  reduction);
@@ -293,9 +293,9 @@ Tensor rope(Operand x, float base, const Tensor& offset) {
   call.require_f32("x", t);
   if (t.rank() < 2 || t.size(-1) % 2 != 0)
     call.fail("", "needs [..., T, D] with an even D: {}", call.describe("x", t));
-  if (!(base > 0)) call.fail("", "the base is positive: {}", base);
+  if (!(base > 0)) call.fail("", "the base must be positive: {}", base);
   if (const Tensor at = call.tensor(offset); at.dtype() != i32 || at.rank() != 0)
-    call.fail("", "the offset is one i32 number: {}", call.describe("offset", at));
+    call.fail("", "the offset must be one i32 scalar: {}", call.describe("offset", at));
   const std::int64_t T = t.size(-2), half = t.size(-1) / 2;
   const double rate = -std::log(static_cast<double>(base)) / static_cast<double>(half);
   const Tensor frequency = exp(cast(arange(half), f32) * rate);

@@ -32,7 +32,7 @@ void same_types(std::span<const Type> in) {
 Type number_type(std::span<const Type> in, const Attrs&) {
   same_types(in);
   if (in[0].dtype == DType::boolean)
-    break_rule("cast to tg::i32 or tg::f32", "needs numbers: {}", in[0].text());
+    break_rule("cast to tg::i32 or tg::f32", "needs i32 or f32: {}", in[0].text());
   return in[0];
 }
 
@@ -334,7 +334,7 @@ Tensor div(Operand a, Operand b) {
   Call call("div", a.site());
   auto [x, y] = promoted(call, a, b);
   if (x.dtype() != DType::f32)
-    call.fail("cast one side to tg::f32 first", "integers are not divided: {}, {}",
+    call.fail("cast one side to tg::f32 first", "integer division is not supported: {}, {}",
               call.describe("a", x), call.describe("b", y));
   return call.emit(kDiv, {x, y});
 }
@@ -397,7 +397,7 @@ Tensor softplus(Operand x) {
 Tensor clamp(Operand x, float min, float max) {
   Call call("clamp", x.site());
   if (std::isnan(min) || std::isnan(max))
-    call.fail("", "the bounds are numbers: {} and {}", min, max);
+    call.fail("", "the bounds must not be NaN: {} and {}", min, max);
   const Tensor t = call.tensor(x);
   call.require_f32("x", t);
   const Tensor low = where(t < min, min, t);

@@ -24,7 +24,7 @@ Tensor scatter_add(const Tensor& values, const Tensor& ids, int axis, std::int64
 
 void require_ids(const Type& ids) {
   if (ids.dtype != DType::i32)
-    break_rule("cast(ids, tg::i32)?", "ids are i32: ids is {}", ids.text());
+    break_rule("cast(ids, tg::i32)?", "ids must be i32: ids is {}", ids.text());
 }
 
 // table [V, D], ids [...] -> [..., D]
@@ -35,7 +35,7 @@ constexpr Primitive kEmbedding = {
     .type =
         [](std::span<const Type> in, const Attrs&) {
           if (in[0].shape.rank() != 2)
-            break_rule("", "the table is [V, D]: table is {}", in[0].text());
+            break_rule("", "the table must be [V, D]: table is {}", in[0].text());
           require_ids(in[1]);
           Type out{in[0].dtype, in[1].shape};
           if (out.shape.rank() == kMaxRank)
@@ -167,7 +167,7 @@ Tensor take_along_axis(Operand x, Operand ids, int axis) {
   Call call("take_along_axis", x.site());
   const Tensor t = call.tensor(x), i = call.tensor(ids, i32);
   if (t.rank() != i.rank())
-    call.fail("", "needs operands of one rank: {}, {}", call.describe("x", t),
+    call.fail("", "the operands must have the same rank: {}, {}", call.describe("x", t),
               call.describe("ids", i));
   const int at = call.axis(t, axis);
   Shape shape_x = t.shape(), shape_i = i.shape();
@@ -187,7 +187,7 @@ Tensor gather(Operand x, int axis, Operand ids) {
   Tensor t = call.tensor(x);
   const Tensor i = call.tensor(ids, i32);
   if (t.rank() != i.rank())
-    call.fail("", "needs operands of one rank: {}, {}", call.describe("x", t),
+    call.fail("", "the operands must have the same rank: {}, {}", call.describe("x", t),
               call.describe("ids", i));
   const int at = call.axis(t, axis);
   for (int d = 0; d < t.rank(); ++d) {
@@ -204,7 +204,7 @@ Tensor one_hot(Operand ids, std::int64_t depth, DType dtype) {
   Call call("one_hot", ids.site());
   const Tensor i = call.tensor(ids, i32);
   call.require_i32("ids", i);
-  if (depth < 1) call.fail("", "the depth is at least 1: {}", depth);
+  if (depth < 1) call.fail("", "the depth must be at least 1: {}", depth);
   const Tensor checked = call.emit(kCheckIndex, {i}, ir::CheckAttrs{depth});
   return cast(equal(unsqueeze(checked, -1), arange(depth)), dtype);
 }

@@ -50,7 +50,7 @@ constexpr Primitive kIota = {.name = "iota",
                              .type = [](std::span<const Type>, const Attrs& attrs) {
                                const std::int64_t size = std::get<ir::IotaAttrs>(attrs).size;
                                if (size >= std::int64_t{1} << 31)
-                                 break_rule("", "positions are i32: {} are too many", size);
+                                 break_rule("", "positions must fit i32: {} are too many", size);
                                return Type{DType::i32, {size}};
                              }};
 
@@ -84,14 +84,14 @@ Tensor ones(const Shape& shape, DType dtype, Site site) {
 
 Tensor arange(std::int64_t n, DType dtype, Site site) {
   Call call("arange", site);
-  if (n < 0) call.fail("", "the number of elements is not negative: {}", n);
+  if (n < 0) call.fail("", "the number of elements must not be negative: {}", n);
   if (dtype == DType::boolean) call.fail("", "needs i32 or f32: the dtype is {}", name(dtype));
   return cast(call.emit(ops::kIota, {}, ir::IotaAttrs{n}), dtype);
 }
 
 Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dtype, Site site) {
   Call call("arange", site);
-  if (step == 0) call.fail("", "the step is not zero");
+  if (step == 0) call.fail("", "the step must not be zero");
   const bool empty = step > 0 ? start >= stop : start <= stop;
   if (empty) return arange(0, dtype);
   // Unsigned, because the distance between two i64 may not fit an i64.
@@ -102,7 +102,7 @@ Tensor arange(std::int64_t start, std::int64_t stop, std::int64_t step, DType dt
   const auto end = static_cast<std::int64_t>(first + steps * stride);
   for (const std::int64_t value : {start, end})
     if (value != static_cast<std::int32_t>(value))
-      call.fail("", "values are i32: {} does not fit (start {}, stop {}, step {})", value, start,
+      call.fail("", "values must fit i32: {} does not (start {}, stop {}, step {})", value, start,
                 stop, step);
   Tensor t = arange(static_cast<std::int64_t>(steps) + 1);
   if (steps > 0 && step != 1) t = t * step;

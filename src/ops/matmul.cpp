@@ -74,7 +74,7 @@ Tensor matmul(Operand left, Operand right) {
   call.require_f32("a", a);
   call.require_f32("b", b);
   if (a.rank() == 0 || b.rank() == 0)
-    call.fail("use * for numbers", "needs at least one axis: {}, {}", call.describe("a", a),
+    call.fail("use * for scalars", "needs at least one axis: {}, {}", call.describe("a", a),
               call.describe("b", b));
   const std::int64_t k = a.size(-1), l = b.rank() == 1 ? b.size(0) : b.size(-2);
   if (k != l) {

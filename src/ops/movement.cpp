@@ -135,10 +135,10 @@ constexpr Primitive kPad = {
           const auto& a = std::get<ir::PadAttrs>(attrs);
           check_axis(in[0], a.axis);
           if (a.before < 0 || a.after < 0)
-            break_rule("use narrow to cut", "padding is not negative: {} before, {} after",
+            break_rule("use narrow to cut", "padding must not be negative: {} before, {} after",
                        a.before, a.after);
           if (std::max(a.before, a.after) >= std::int64_t{1} << 40)
-            break_rule("", "padding is below 2^40: {} before, {} after", a.before, a.after);
+            break_rule("", "padding must be below 2^40: {} before, {} after", a.before, a.after);
           if (in[0].dtype != DType::f32 && !(a.value >= -0x1p31 && a.value < 0x1p31))
             break_rule("", "{} does not fit {}", a.value, name(in[0].dtype));
           Type out = in[0];
@@ -239,7 +239,7 @@ Tensor reshape(Operand x, const std::vector<std::int64_t>& sizes) {
   std::int64_t known = 1;
   int free = -1;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] < -1) call.fail("", "sizes are not negative: [{}]", fmt::join(sizes, ","));
+    if (sizes[d] < -1) call.fail("", "sizes must not be negative: [{}]", fmt::join(sizes, ","));
     if (sizes[d] >= 0) {
       known *= sizes[d];
     } else {

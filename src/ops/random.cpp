@@ -77,7 +77,7 @@ Tensor random_unit(const Call& call, const Shape& shape) {
 }
 
 void check_probability(const Call& call, float p) {
-  if (!(p >= 0 && p <= 1)) call.fail("", "a probability is between 0 and 1: {}", p);
+  if (!(p >= 0 && p <= 1)) call.fail("", "the probability must be between 0 and 1: {}", p);
 }
 
 }  // namespace

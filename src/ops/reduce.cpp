@@ -38,7 +38,7 @@ Type reduce_type(std::span<const Type> in, const Attrs& attrs) {
     before = axis;
   }
   if (in[0].dtype == DType::boolean)
-    break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
+    break_rule("cast to tg::i32", "needs i32 or f32: x is {}", in[0].text());
   return {in[0].dtype, without(in[0].shape, axes, false)};
 }
 
@@ -95,7 +95,7 @@ constexpr Primitive arg(std::string_view name, Combine combine) {
                 if (axis < 0 || axis >= in[0].shape.rank())
                   break_rule("", "axis {} does not exist: x is {}", axis, in[0].text());
                 if (in[0].dtype == DType::boolean)
-                  break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
+                  break_rule("cast to tg::i32", "needs i32 or f32: x is {}", in[0].text());
                 if (in[0].shape[axis] == 0)
                   break_rule("", "axis {} is empty: x is {}", axis, in[0].text());
                 return Type{DType::i32, without(in[0].shape, {axis}, false)};
@@ -116,7 +116,7 @@ constexpr Primitive kCumsum = {
           if (axis < 0 || axis >= in[0].shape.rank())
             break_rule("", "axis {} does not exist: x is {}", axis, in[0].text());
           if (in[0].dtype == DType::boolean)
-            break_rule("cast to tg::i32", "needs numbers: x is {}", in[0].text());
+            break_rule("cast to tg::i32", "needs i32 or f32: x is {}", in[0].text());
           return in[0];
         },
     .combine = Combine::add,
@@ -137,7 +137,8 @@ Tensor reduce(std::string_view name, const Primitive& op, const Operand& x, cons
   if (op.combine == Combine::max || op.combine == Combine::min)
     for (const int axis : where)
       if (t.shape()[axis] == 0)
-        call.fail("", "axis {} is empty and has no best element: {}", axis, call.describe("x", t));
+        call.fail("", "axis {} is empty and has no largest or smallest element: {}", axis,
+                  call.describe("x", t));
   if (where.empty()) return t;
   const Tensor out = call.emit(op, {t}, ir::AxesAttrs{where});
   return keepdims ? reshape(out, without(t.shape(), where, true)) : out;

@@ -40,9 +40,9 @@ Sizes checked_sizes(const Call& call, const std::vector<Tensor>& in, std::int64_
               call.describe("B", B), call.describe("C", C), call.describe("D", D));
   const std::int64_t H = x.size(2), G = B.size(2);
   if (G == 0 ? H != 0 : H % G != 0)
-    call.fail("", "the groups of B and C divide the heads of x: {}, {}", call.describe("x", x),
+    call.fail("", "the groups of B and C must divide the heads of x: {}, {}", call.describe("x", x),
               call.describe("B", B));
-  if (chunk < 1) call.fail("", "a chunk has at least one position: {}", chunk);
+  if (chunk < 1) call.fail("", "a chunk must have at least one position: {}", chunk);
   const std::int64_t L = x.size(1);
   return {.B = x.size(0),
           .L = L,

@@ -34,7 +34,7 @@ SelectiveScanShape checked_shape(std::span<const Type> in, const Attrs& attrs) {
                "B is {}, C is {}, D is {}",
                in[0].text(), in[1].text(), in[2].text(), in[3].text(), in[4].text(), in[5].text());
   if (a.chunk < 1 || a.chunk > kLongestChunk)
-    break_rule("", "a chunk is 1 to {} steps long: {}", kLongestChunk, a.chunk);
+    break_rule("", "a chunk must be 1 to {} steps long: {}", kLongestChunk, a.chunk);
   return {.B = u[0], .L = u[1], .E = u[2], .N = A[1], .chunk = a.chunk, .zoh = a.zoh};
 }
 

@@ -36,8 +36,8 @@ constexpr Primitive kWindows = {
           if (a.axis < 0 || a.axis >= in[0].shape.rank())
             break_rule("", "axis {} does not exist: x is {}", a.axis, in[0].text());
           if (a.size < 1 || a.stride < 1 || a.dilation < 1 || a.length != in[0].shape[a.axis])
-            break_rule("", "size, stride and dilation are at least 1: {}, {}, {}", a.size, a.stride,
-                       a.dilation);
+            break_rule("", "size, stride and dilation must be at least 1: {}, {}, {}", a.size,
+                       a.stride, a.dilation);
           if (window_count(a) < 1)
             break_rule("", "the window is larger than axis {}: size {}, dilation {}, x is {}",
                        a.axis, a.size, a.dilation, in[0].text());
@@ -68,8 +68,9 @@ constexpr Primitive kFold = {
           if (in[0].dtype != DType::f32 || a.axis < 0 || a.axis >= in[0].shape.rank() - 1 ||
               a.size < 1 || a.stride < 1 || a.dilation < 1 || a.length < 0 ||
               in[0].shape.back() != a.size || in[0].shape[a.axis] != window_count(a))
-            break_rule("", "these are not windows of {} elements of an axis of {}: x is {}", a.size,
-                       a.length, in[0].text());
+            break_rule("",
+                       "x does not consist of windows of {} elements over an axis of {}: x is {}",
+                       a.size, a.length, in[0].text());
           Type out = in[0];
           out.shape.erase(-1);
           out.shape[a.axis] = a.length;
@@ -102,7 +103,7 @@ void check_image(const Call& call, const Tensor& x) {
 
 void check_positive(const Call& call, const char* what, Pair p, std::int64_t least) {
   if (p.h < least || p.w < least)
-    call.fail("", "{} is at least {}: {} x {}", what, least, p.h, p.w);
+    call.fail("", "{} must be at least {}: {} x {}", what, least, p.h, p.w);
 }
 
 void check_fits(const Call& call, const Tensor& x, Pair kernel, Pair padding, Pair dilation) {
@@ -120,7 +121,7 @@ Tensor pool_windows(const Call& call, const Tensor& x, Pair kernel, const Pool2d
   check_positive(call, "the stride", stride, 1);
   check_positive(call, "the padding", options.padding, 0);
   if (2 * options.padding.h > kernel.h || 2 * options.padding.w > kernel.w)
-    call.fail("", "the padding is at most half of the kernel: {} x {} for {} x {}",
+    call.fail("", "the padding must be at most half of the kernel: {} x {} for {} x {}",
               options.padding.h, options.padding.w, kernel.h, kernel.w);
   check_fits(call, x, kernel, options.padding, 1);
   const Tensor w = windows2d(x, kernel, stride, options.padding, 1, fill);
@@ -154,7 +155,7 @@ Tensor conv2d(Operand image, Operand weight, Conv2dOptions options) {
   if (w.rank() != 4)
     call.fail("", "needs weights [O, C/groups, kH, kW]: {}", call.describe("w", w));
   if (G < 1 || x.size(1) % G != 0 || w.size(0) % G != 0)
-    call.fail("", "groups divides the channels in and out: groups is {}, {}, {}", G,
+    call.fail("", "groups must divide the input and output channels: groups is {}, {}, {}", G,
               call.describe("x", x), call.describe("w", w));
   if (w.size(1) != x.size(1) / G)
     call.fail("", "channels differ: {}, {}, groups is {} ({} against {})", call.describe("x", x),

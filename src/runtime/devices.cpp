@@ -1,4 +1,4 @@
-// The list of devices and the choice by name.
+// Lists devices, and opens them by name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include "runtime/webgpu/gpu.h"
 #include "runtime/webgpu/tuner.h"
 #include "runtime/webgpu/webgpu_device.h"
+#include "runtime/webgpu/wgsl_device.h"
 #include "support/fail.h"
 #include "support/integers.h"
 #include "tensorgrad/webgpu.h"
@@ -62,8 +63,7 @@ void list_webgpu(std::vector<DeviceInfo>& list) {
 
 namespace {
 
-// What TENSORGRAD_DEVICE says that `auto` means for a program as it is; "auto" where it says
-// nothing.
+// The value of TENSORGRAD_DEVICE, which replaces `auto`; "auto" if it is not set.
 std::string meaning_of_auto() {
   const char* named = std::getenv("TENSORGRAD_DEVICE");
   return named && *named ? named : "auto";
@@ -100,7 +100,7 @@ namespace runtime {
 
 namespace {
 
-// The devices that programs share, by name.
+// The shared devices, by name.
 struct Open {
   std::mutex mutex;
   std::map<std::string, std::weak_ptr<Device>> by_name;
@@ -111,7 +111,7 @@ Open& open_devices() {
   return open;
 }
 
-// With others: the device that is open under that name, if there is one.
+// with_others: reuses the open device of that name, if there is one.
 enum class Sharing : std::uint8_t { with_others, with_nobody };
 
 template <class Make, class Usable>
@@ -125,7 +125,7 @@ std::shared_ptr<Device> obtain(Sharing sharing, const std::string& name, Make ma
   return device;
 }
 
-// What WebGpuDevice calls devices of the program's own; a number follows.
+// Prefix of the names that WebGpuDevice gives to devices of the program; a number follows.
 constexpr std::string_view kOwn = "webgpu:own";
 
 std::shared_ptr<Device> find_own(const std::string& name) {
@@ -135,11 +135,11 @@ std::shared_ptr<Device> find_own(const std::string& name) {
   if (auto device = found == open.by_name.end() ? nullptr : found->second.lock()) return device;
   user_error(
       "device: there is no '{}'\n"
-      "  hint: it goes by that name while its WebGpuDevice or a program on it lives",
+      "  hint: the name exists as long as its WebGpuDevice or a program on it",
       name);
 }
 
-// The place among the adapters that "webgpu" or "webgpu:2" means.
+// The index of the adapter for "webgpu" or "webgpu:2".
 std::optional<std::size_t> adapter_index(const std::string& name) {
   if (name == "webgpu") return 0;
   if (!name.starts_with("webgpu:") || name.size() > 9) return {};
@@ -163,10 +163,11 @@ std::shared_ptr<Device> open_webgpu(std::size_t index, Sharing sharing) {
 }
 
 std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sharing) {
-  webgpu::asked_to_tune();  // a wrong word is refused on every device, not only where it matters
+  webgpu::asked_to_tune();  // reports a wrong TENSORGRAD_TUNE on every device, not only on GPUs
   const std::string name = wanted == "auto" ? meaning_of_auto() : wanted;
   if (name.starts_with(kOwn)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
+  if (name == kWgslDevice) return make_wgsl_device();
   if (name != "auto" && name != "cpu")
     user_error("{}: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu'",
                name == wanted ? "device" : "TENSORGRAD_DEVICE", name);
@@ -183,7 +184,7 @@ std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sha
 
 }  // namespace
 
-// A node fits 24 bits; 0 means that nothing is noted.
+// A node fits 24 bits. A first word of 0 means no failure.
 std::array<std::int32_t, 2> fault_words(const IndexFailure& failure) {
   return {(failure.tag << 24) + failure.node + 1, static_cast<std::int32_t>(failure.value)};
 }
@@ -210,12 +211,12 @@ WebGpuDevice::WebGpuDevice(void* device, const WebGpuOptions& options) {
     user_error("WebGpuDevice: the device is null\n  hint: did wgpuAdapterRequestDevice succeed?");
   const webgpu::Library& library =
       webgpu::library_of_program(options.library, options.get_proc_address);
-  // A call of the wrong library would end the program.
+  // Calling the functions of another library would crash the program.
   const std::string maker = webgpu::maker_of(device), called = webgpu::file_of(library);
   if (options.library.empty() && !options.get_proc_address && !maker.empty() && maker != called)
     user_error(
-        "WebGpuDevice: the device was made by {}, and the functions at hand are those of {}\n"
-        "  hint: name its .library, or pass its .get_proc_address",
+        "WebGpuDevice: the device belongs to the library {}, but the functions are those of {}\n  "
+        "hint: set .library or .get_proc_address to those of the device",
         maker, called);
   static std::atomic<int> next{0};
   const std::string name = fmt::format("{}{}", runtime::kOwn, next++);

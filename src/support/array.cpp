@@ -16,7 +16,7 @@ Array::Array(const Shape& shape, std::vector<float> values)
 
 Array::Array(const Shape& shape, std::vector<std::int32_t> values, DType dtype)
     : dtype_(dtype), shape_(shape), floats_(), ints_(std::move(values)) {
-  if (dtype == DType::f32) user_error("Array: integers do not make an f32 array");
+  if (dtype == DType::f32) user_error("Array: integers cannot fill an f32 array");
   if (static_cast<std::int64_t>(ints_.size()) != shape.count())
     user_error("Array: the shape {} has {} elements, {} were given", shape.text(), shape.count(),
                ints_.size());

@@ -45,10 +45,11 @@ void Shape::push_back(std::int64_t size, Site site) { insert(rank_, size, site);
 void Shape::insert(int axis, std::int64_t size, Site site) {
   const auto fail = [&](const std::string& rule) { fail_in_call("shape", rule, site); };
   if (rank_ == kMaxRank)
-    fail(fmt::format("at most {} dimensions: {} has no room for one more", kMaxRank, text()));
+    fail(fmt::format("at most {} dimensions are supported: {} already has that many", kMaxRank,
+                     text()));
   if (axis < 0 || axis > rank_)
-    fail(fmt::format("no place {} for a new axis: the shape is {}", axis, text()));
-  if (size < 0) fail(fmt::format("sizes are not negative: {} after {}", size, text()));
+    fail(fmt::format("position {} for a new axis is out of range: the shape is {}", axis, text()));
+  if (size < 0) fail(fmt::format("sizes must not be negative: {} after {}", size, text()));
   // Limits the count to 2^60 elements, so that sizes in bytes fit into 63 bits.
   std::int64_t room = std::int64_t{1} << 60;
   for (const std::int64_t own : *this) room /= std::max<std::int64_t>(own, 1);

@@ -42,13 +42,13 @@ Json parse_object(std::string_view text) {
 }
 
 [[noreturn]] void refuse_value(std::string_view name, const char* needed, const Json& value) {
-  user_error("model config: '{}' is {}: {}", name, needed, io::shown(value));
+  user_error("model config: '{}' must be {}: {}", name, needed, io::shown(value));
 }
 
 template <class T>
 void read_field(std::string_view name, T& field, const Json& value) {
   if constexpr (std::is_same_v<T, std::string>) {
-    if (!value.is_string()) refuse_value(name, "a text", value);
+    if (!value.is_string()) refuse_value(name, "a string", value);
     field = value.get<std::string>();
   } else if constexpr (std::is_same_v<T, bool>) {
     if (!value.is_boolean()) refuse_value(name, "true or false", value);
@@ -57,18 +57,18 @@ void read_field(std::string_view name, T& field, const Json& value) {
     if (!value.is_number()) refuse_value(name, "a number", value);
     const double number = value.get<double>();
     if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()))
-      refuse_value(name, "out of range", value);
+      refuse_value(name, "in range", value);
     field = static_cast<float>(number);
   } else if constexpr (std::is_enum_v<T>) {
-    if (!value.is_string()) refuse_value(name, "a text", value);
+    if (!value.is_string()) refuse_value(name, "a string", value);
     field = in_config([&] { return text::from_word<T>(value.get<std::string>()); });
   } else {
-    if (!value.is_number_integer()) refuse_value(name, "a whole number", value);
+    if (!value.is_number_integer()) refuse_value(name, "an integer", value);
     const bool fits = value.is_number_unsigned()
                           ? value.get<std::uint64_t>() <=
                                 static_cast<std::uint64_t>(std::numeric_limits<T>::max())
                           : value.get<std::int64_t>() >= std::numeric_limits<T>::min();
-    if (!fits) refuse_value(name, "out of range", value);
+    if (!fits) refuse_value(name, "in range", value);
     field = value.get<T>();
   }
 }
@@ -162,7 +162,7 @@ void check(const TextModelConfig& config) {
       {"chunk", config.chunk, 1, kWide},         {"state_groups", config.state_groups, 1, kWide}};
   for (const Size& size : sizes)
     if (size.value < size.least || size.value > size.most)
-      user_error("model config: {} is between {} and {}: {}", size.name, size.least, size.most,
+      user_error("model config: {} must be between {} and {}: {}", size.name, size.least, size.most,
                  size.value);
   // Mamba stores the initial values of its states.
   constexpr double kMostStates = 1 << 28;
@@ -177,11 +177,11 @@ void check(const TextModelConfig& config) {
                                                     {"embedding_std", config.embedding_std}};
   for (const auto& [name, value] : positive)
     if (!(value > 0) || !std::isfinite(value))
-      user_error("model config: {} is a positive number: {}", name, value);
+      user_error("model config: {} must be a positive number: {}", name, value);
   if (config.biases && config.kind != "gpt")
-    user_error("model config: biases are for models of kind gpt: the kind is {}", config.kind);
+    user_error("model config: biases are only for models of kind gpt: the kind is {}", config.kind);
   if (!config.schedule.empty() && config.kind != "hybrid")
-    user_error("model config: a schedule is for models of kind hybrid: the kind is {}",
+    user_error("model config: a schedule is only for models of kind hybrid: the kind is {}",
                config.kind);
 }
 

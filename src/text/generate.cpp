@@ -49,7 +49,7 @@ namespace {
 std::shared_ptr<detail::TextProgram> program_for(const Checkpoint& checkpoint,
                                                  const GeneratorOptions& options) {
   if (checkpoint.config.empty())
-    user_error("Generator: the checkpoint does not say which model it is: its config is missing");
+    user_error("Generator: the checkpoint has no config, so the kind of model is unknown");
   if (checkpoint.tokenizer.empty()) user_error("Generator: the checkpoint has no tokenizer");
   if (options.capacity < 0)
     user_error("Generator: the capacity must not be negative: {}", options.capacity);
@@ -103,10 +103,11 @@ std::string Generator::device() const { return own_->program->next().device(); }
 int Generator::threads() const { return own_->program->next().threads(); }
 
 std::vector<float> Generator::listen(std::span<const std::int32_t> ids) {
-  if (ids.empty()) user_error("Generator: there is nothing to listen to");
+  if (ids.empty()) user_error("Generator: listen() needs at least one token");
   for (const std::int32_t id : ids)
     if (id < 0 || id >= config().vocab)
-      user_error("Generator: token {} of {} tokens", id, config().vocab);
+      user_error("Generator: token {} is out of range: the vocabulary has {} tokens", id,
+                 config().vocab);
   const std::int64_t capacity = own_->program->capacity();
   std::vector<float> logits;
   for (const std::int32_t id : ids) {
@@ -135,7 +136,7 @@ NamedArrays Generator::memory() const { return own_->memory; }
 void Generator::remember(const NamedArrays& memory, std::span<const std::int32_t> heard) {
   for (const InputSpec& spec : own_->state) {
     const auto found = memory.find(spec.name);
-    if (found == memory.end()) user_error("Generator: the memory lacks '{}'", spec.name);
+    if (found == memory.end()) user_error("Generator: the memory has no '{}'", spec.name);
     if (found->second.dtype() != spec.dtype || found->second.shape() != spec.shape)
       user_error("Generator: '{}' is {}{}, the memory has {}{}", spec.name, name(spec.dtype),
                  spec.shape.text(), name(found->second.dtype()), found->second.shape().text());

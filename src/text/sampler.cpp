@@ -51,7 +51,8 @@ std::int32_t Sampler::pick(std::span<const float> logits, std::span<const std::i
     std::vector<bool> done(scores.size());
     for (const std::int32_t id : seen) {
       if (id < 0 || usize(id) >= scores.size())
-        user_error("sampling: token {} of {} tokens was seen", id, scores.size());
+        user_error("sampling: the seen token {} is out of range: there are {} tokens", id,
+                   scores.size());
       if (done[usize(id)]) continue;
       done[usize(id)] = true;
       double& score = scores[usize(id)];

@@ -56,7 +56,7 @@ class Reader {
     if (!has(name)) return otherwise;
     const Json& value = json_[name];
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > (std::uint64_t{1} << 40))
-      refuse(name, "a whole number was expected");
+      refuse(name, "an integer was expected");
     return value.get<std::int64_t>();
   }
 
@@ -72,7 +72,7 @@ class Reader {
 
   std::string word(const char* name, const char* otherwise) const {
     if (!has(name)) return otherwise;
-    if (!json_[name].is_string()) refuse(name, "a text was expected");
+    if (!json_[name].is_string()) refuse(name, "a string was expected");
     return json_[name].get<std::string>();
   }
 
@@ -101,7 +101,7 @@ class Reader {
   void known(std::initializer_list<std::string_view> names) const {
     for (const auto& [name, value] : json_.items())
       if (std::find(names.begin(), names.end(), name) == names.end())
-        user_error("{}{} is {}: not supported: it is not known what it means", prefix_, name,
+        user_error("{}{} is {}: not supported: its meaning is unknown", prefix_, name,
                    shown(value));
   }
 
@@ -278,8 +278,8 @@ TextModelConfig config_of_torch_weights(const NamedArrays& weights, std::string_
     read_state_spaces(json, config);
   else
     user_error(
-        "not the config of such a model: neither Hugging Face's, with \"model_type\", nor "
-        "state-spaces', with \"d_model\"");
+        "not the config of a supported model: it has neither \"model_type\", as Hugging Face "
+        "writes it, nor \"d_model\", as state-spaces writes it");
   text::check(config);
   return config;
 }

@@ -139,7 +139,7 @@ class Reader {
     if (array.dtype() != f32 || array.shape() != place.shape)
       user_error(
           "{}: '{}' is {}, the model needs f32{} for {}\n  hint: config_of_torch_weights(weights) "
-          "tells the sizes",
+          "returns the sizes",
           kCall, tensor.name, described(array), place.shape.text(), join(place.ours, ", "));
     const std::span<const float> numbers = array.floats();
     if (!own_.count(place.ours[0])) {  // a bias that our model lacks
@@ -165,7 +165,7 @@ class Reader {
       user_error("{}: '{}' is missing: the model needs f32{} for {}\n  hint: {}", kCall,
                  place.theirs, place.shape.text(), join(place.ours, ", "),
                  zero ? "no tensor is a bias: biases = false?"
-                      : "config_of_torch_weights(weights) tells the sizes");
+                      : "config_of_torch_weights(weights) returns the sizes");
     for (std::size_t i = 0; i < place.ours.size(); ++i)
       parameters_[place.ours[i]] = array_of(place.shapes[i]);
   }
@@ -213,7 +213,8 @@ class Sizes {
       if (has(each.telling)) kind = &each;
     if (!kind)
       user_error(
-          "{}: no weights of GPT-2, Mamba or Mamba-2: none is called '{}', '{}' or '{}'\n  hint: "
+          "{}: not weights of GPT-2, Mamba or Mamba-2: no tensor is called '{}', '{}' or '{}'\n  "
+          "hint: "
           "there is {}",
           kCall, kinds()[0].telling, kinds()[1].telling, kinds()[2].telling, first_names(tensors_));
     config.kind = kind->name;
@@ -245,7 +246,8 @@ class Sizes {
     const std::int64_t inner = shape(mixer + "out_proj.weight", 2)[1];
     const Shape& conv = shape(mixer + "conv1d.weight", 3);
     if (inner % config.dim != 0)
-      user_error("{}: the inner width {} is no multiple of the width {}", kCall, inner, config.dim);
+      user_error("{}: the inner width {} is not a multiple of the width {}", kCall, inner,
+                 config.dim);
     config.expand = inner / config.dim;
     config.conv = conv[2];
     if (config.kind == "mamba") {

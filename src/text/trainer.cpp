@@ -136,7 +136,7 @@ std::int64_t Trainer::step() {
 }
 
 StepReport Trainer::report() const {
-  if (own_->last.empty()) user_error("Trainer: there was no step to report");
+  if (own_->last.empty()) user_error("Trainer: there is no step to report yet");
   double loss = 0;
   for (const Result& result : own_->last) loss += static_cast<double>(result.loss());
   return {.step = own_->steps(),
@@ -207,7 +207,7 @@ void Trainer::restore(const Checkpoint& checkpoint) {
   if (data == checkpoint.more.end() || data->second != own_->data.fingerprint())
     user_error("Trainer: the checkpoint was trained on another text, or on another part of it");
   if (checkpoint.optimizer.empty())
-    user_error("Trainer: the checkpoint has no optimizer state to go on with");
+    user_error("Trainer: the checkpoint has no optimizer state, so training cannot continue");
   const auto options = checkpoint.more.find(kOptions);
   if (options == checkpoint.more.end() || options->second != text_of(own_->options))
     user_error("Trainer: the checkpoint was trained with other options: {}, not {}",

@@ -39,7 +39,7 @@ Tensor check_loss(ops::Builder& builder, const Tensor& loss) {
   const ir::Node& node = builder.graph[TensorAccess::node(loss)];
   const ir::CallSite& site = builder.graph.sites[usize(node.site)];
   throw UserError(user_message(
-      "compile", fmt::format("the loss must be one f32 number: it is {}", node.type.text()),
+      "compile", fmt::format("the loss must be one f32 scalar: it is {}", node.type.text()),
       loss.dtype() == DType::f32 ? "mean(...) or sum(...) of it?" : "", site.scope, site.file,
       site.line));
 }

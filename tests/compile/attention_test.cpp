@@ -1,4 +1,5 @@
-// Attention that a user writes out becomes attention's kernel, in training and in forward programs.
+// Attention that a user writes out becomes the attention kernel, in training and in forward
+// programs.
 #include <algorithm>
 
 #include "tests/compile/common.h"
@@ -10,8 +11,8 @@ using namespace compile_tests;
 
 constexpr std::int64_t kBatch = 2, kTime = 48, kWidth = 32, kHeads = 4;
 
-// Two layers, their attention written in two ways. Keys have no bias: its gradient is zero but for
-// rounding, which Adam would make steps of.
+// Two layers with attention written in two ways. Keys have no bias: its gradient is zero except for
+// rounding, which Adam would amplify.
 struct Model {
   Linear q1{kWidth, kWidth}, k1{kWidth, kWidth, false}, v1{kWidth, kWidth};
   Linear q2{kWidth, kWidth}, k2{kWidth, kWidth, false}, v2{kWidth, kWidth};
@@ -57,7 +58,7 @@ int kernels_with(const std::vector<PlannedKernel>& plan, const std::string& op) 
     count += std::find(kernel.ops.begin(), kernel.ops.end(), op) != kernel.ops.end();
   return count;
 }
-// Tensors of [T, T] for each head that a kernel writes.
+// The [T, T] tensors per head that a kernel writes.
 int scores_stored(const std::vector<PlannedKernel>& plan) {
   int count = 0;
   for (const PlannedKernel& kernel : plan)
@@ -129,7 +130,7 @@ TEST(WrittenOutAttention, KeepsWeightsThatAreCaptured) {
   EXPECT_EQ(out.capture("weights").shape(), (Shape{kTime, kTime}));
 }
 
-// Dropout keeps them apart in training and is nothing in a forward program.
+// Dropout prevents the fusion in training, and is removed in a forward program.
 TEST(WrittenOutAttention, WithDropoutIsOneKernelWhereNothingIsDropped) {
   const auto attend = [](const Model& m, const Inputs& in) {
     const Tensor x = in["x"], q = heads(m.q1(x)), k = heads(m.k1(x)), v = heads(m.v1(x));

@@ -1,4 +1,4 @@
-// Captures change what is kept in memory and what is computed together, and no bit of the outputs.
+// Captures change what is stored and what is fused, but no bit of the outputs.
 #include <functional>
 
 #include "tests/compile/common.h"
@@ -18,7 +18,7 @@ struct Program {
   std::function<Tensor(const Inputs& in)> function;  // of x [M, K], w [K, N] and v [M, M]
 };
 
-// A value that a capture keeps in memory, and nothing else reads there.
+// A value that is in memory only because of a capture.
 Tensor kept(const char* name, const Tensor& y) {
   capture(name, expm1(y));
   return y;

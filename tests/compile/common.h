@@ -1,4 +1,4 @@
-// Small models and numbers for the tests of compile().
+// Small models and values for the tests of compile().
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace tensorgrad::compile_tests {
 using Floats = std::vector<float>;
 using Ints = std::vector<std::int32_t>;
 
-// Numbers in [-1, 1) that look random and are the same everywhere.
+// Pseudo-random values in [-1, 1), the same on every platform.
 inline Floats numbers(std::size_t count, std::uint32_t seed = 1) {
   Floats out;
   std::uint32_t x = seed * 2654435761u + 12345u;
@@ -49,7 +49,7 @@ inline std::string bytes_of(const NamedArrays& arrays) {
   return out;
 }
 
-// design.md's example, smaller.
+// The model of README.md, smaller.
 struct Mlp {
   Linear l1{3, 8}, l2{8, 8}, l3{8, 2};
 };
@@ -60,7 +60,7 @@ inline Tensor mlp_loss(const Mlp& m, const Inputs& in) {
 }
 inline Tensor mlp_output(const Mlp& m, const Inputs& in) { return predict(m, in["x"]); }
 
-// With everything that makes a step depend on more than parameters and inputs.
+// A model with everything that makes a step depend on more than parameters and inputs.
 inline Tensor dropout_loss(const Mlp& m, const Inputs& in) {
   const Tensor h = capture("h", dropout(tanh(m.l1(in["x"])), 0.3f));
   return mse_loss(m.l3(dropout(tanh(m.l2(h)), 0.2f)), in["y"]);

@@ -6,7 +6,7 @@
 namespace tensorgrad::compile_tests {
 namespace {
 
-// The example of design.md.
+// The model of README.md.
 struct Wide {
   Linear l1{1, 64}, l2{64, 64}, l3{64, 1};
 };
@@ -85,23 +85,66 @@ TEST(Counts, CompileTimeDeviceAndThreads) {
   EXPECT_EQ(automatic, 1);
 }
 
-TEST(Stages, AreThoseOfTheLineAndAllDiffer) {
-  const auto stages = ProgramHandle::stages();
-  const std::vector<std::string> expected = {"trace", "differentiate", "update", "simplify",
-                                             "fuse",  "plan",          "lower",  "wgsl"};
-  EXPECT_EQ(std::vector<std::string>(stages.begin(), stages.end()), expected);
-  auto train = compile_mlp();
-  std::set<std::string> texts;
-  for (const std::string_view stage : stages) texts.insert(train.show(stage));
-  EXPECT_EQ(texts.size(), stages.size());
-  for (const std::string& text : texts) EXPECT_FALSE(text.empty());
-  auto infer = train.attach({.inputs = {{"x", {1, 3}}}}, mlp_output);
-  for (const char* stage : {"trace", "simplify", "fuse", "plan", "lower"})
-    EXPECT_FALSE(infer.show(stage).empty()) << stage;
+std::vector<std::string> stage_names() {
+  std::vector<std::string> out;
+  for (const StageInfo& stage : compiler_stages()) out.emplace_back(stage.name);
+  return out;
 }
 
-// Lines are the user's; a path of this tree's own sources would make the text depend on the
-// machine.
+TEST(Stages, AreThoseOfTheTableAndAllDiffer) {
+  const std::vector<std::string> expected = {"trace",    "recognise",   "differentiate", "update",
+                                             "simplify", "materialise", "fuse",          "plan",
+                                             "lower",    "emit",        "load"};
+  EXPECT_EQ(stage_names(), expected);
+  const std::vector<StageInfo> stages = compiler_stages();
+  for (std::size_t i = 1; i < stages.size(); ++i)  // each takes what the one before makes
+    EXPECT_EQ(stages[i].from, stages[i - 1].to) << stages[i].name;
+  auto train = compile_mlp();
+  std::set<std::string> texts;
+  for (const std::string& stage : stage_names()) {
+    texts.insert(train.show(stage));
+    EXPECT_FALSE(train.show(stage).empty()) << stage;
+  }
+  EXPECT_EQ(texts.size(), stages.size() - 1);  // this model has nothing to recognise
+  auto infer = train.attach({.inputs = {{"x", {1, 3}}}}, mlp_output);
+  for (const std::string& stage : stage_names())
+    if (stage != "differentiate" && stage != "update")
+      EXPECT_FALSE(infer.show(stage).empty()) << stage;
+}
+
+std::vector<std::string> timed(const ProgramHandle& program) {
+  std::vector<std::string> out;
+  for (const StageTime& time : program.stage_times()) {
+    EXPECT_GE(time.milliseconds, 0);
+    out.emplace_back(time.stage);
+  }
+  return out;
+}
+
+TEST(Stages, EachRunsOnceAndIsTimed) {
+  auto train = compile_mlp({.accumulate = 2});
+  EXPECT_EQ(timed(train), stage_names());
+  std::vector<std::string> forward = stage_names();
+  std::erase(forward, "differentiate");
+  std::erase(forward, "update");
+  EXPECT_EQ(timed(train.attach({.inputs = {{"x", {1, 3}}}}, mlp_output)), forward);
+}
+
+// A kernel's line names the layer and the line of the user's call.
+TEST(Stages, ThePlanNamesTheUsersLines) {
+  auto train = compile_mlp();
+  int in_l1 = 0;
+  for (const PlannedKernel& kernel : train.plan()) {
+    if (kernel.kind == "matmul")
+      EXPECT_TRUE(kernel.where.find(", at ") != kernel.where.npos) << kernel.where;
+    in_l1 += kernel.where.starts_with("l1, at ");
+    if (!kernel.where.empty())
+      EXPECT_NE(train.show("plan").find("  # " + kernel.where), std::string::npos);
+  }
+  EXPECT_GE(in_l1, 1);
+}
+
+// Source lines are the user's. A path of this tree would make the text depend on the machine.
 TEST(Stages, NameNoLinesOfTheLibrary) {
   auto train =
       compile(Mlp{}, {.inputs = mlp_inputs(), .clip_grad_norm = 1, .accumulate = 2, .threads = 1},
@@ -109,7 +152,7 @@ TEST(Stages, NameNoLinesOfTheLibrary) {
                 return mean(dropout(softplus(m.l1(in["x"])), 0.1f)) +
                        0 * mean(in["y"]);  // l2 and l3 are not used
               });
-  for (const std::string_view stage : ProgramHandle::stages()) {
+  for (const std::string& stage : stage_names()) {
     const std::string text = train.show(stage);
     for (const char* folder : {"/src/", "/include/tensorgrad/"})
       EXPECT_EQ(text.find(folder), std::string::npos)
@@ -120,7 +163,7 @@ TEST(Stages, NameNoLinesOfTheLibrary) {
 TEST(Stages, CompilingTwiceGivesTheSameTexts) {
   auto first = compile_mlp({.clip_grad_norm = 1, .accumulate = 2}),
        second = compile_mlp({.clip_grad_norm = 1, .accumulate = 2});
-  for (const std::string_view stage : ProgramHandle::stages())
+  for (const std::string& stage : stage_names())
     EXPECT_EQ(first.show(stage), second.show(stage)) << stage;
   const auto lm = [] {
     return compile(Transformer({.vocab = 11, .dim = 8, .context = 6, .layers = 2, .heads = 2}),
@@ -130,7 +173,7 @@ TEST(Stages, CompilingTwiceGivesTheSameTexts) {
                    });
   };
   auto one = lm(), two = lm();
-  for (const std::string_view stage : ProgramHandle::stages())
+  for (const std::string& stage : stage_names())
     EXPECT_EQ(one.show(stage), two.show(stage)) << stage;
 }
 

@@ -1,4 +1,4 @@
-// Parameters without elements: they train, come and go like the others.
+// Parameters without elements: training, upload and download work as for the others.
 #include "tests/compile/common.h"
 
 namespace tensorgrad::compile_tests {

@@ -1,4 +1,5 @@
-// Parameters, gradients and optimizer state in and out; what is saved resumes bit for bit.
+// Upload and download of parameters, gradients and optimizer state; a resumed run has the same
+// bits.
 #include <algorithm>
 
 #include "ops/table.h"
@@ -72,7 +73,7 @@ class DoubleLoss {
 
 TEST(Gradients, AgreeWithFiniteDifferences) {
   auto train =
-      compile_mlp({.clip_grad_norm = 0.01f});  // gradients() is what stands before clipping
+      compile_mlp({.clip_grad_norm = 0.01f});  // gradients() returns values before clipping
   const Batch batch(3);
   for (int i = 0; i < 2; ++i) {
     DoubleLoss loss(train, batch);
@@ -147,7 +148,7 @@ TEST(OptimizerState, HasAnEntryPerParameterAndKind) {
                                                        "accumulated:l3.b f32[2]", "step i32[]"}));
 }
 
-// Ten steps, save, ten more; and the same from what was saved.
+// Ten steps, save, ten more; and ten steps from the saved state.
 void expect_resume(const TrainingOptions& given, bool with_dropout) {
   TrainingOptions options = given;
   options.inputs = mlp_inputs();

@@ -1,4 +1,4 @@
-// Who owns the numbers that go in and come out: temporaries are kept, named values are viewed.
+// Ownership of inputs and results: temporaries are kept, named values are viewed.
 #include <array>
 #include <type_traits>
 #include <utility>
@@ -15,7 +15,7 @@ struct One {
 
 Tensor loss_of(const One& m, const Inputs& in) { return sum(m.w * in["x"]); }
 
-// What lies at freed memory is not known: these take it again and write over it.
+// The contents of freed memory are unknown, so these allocate it again and overwrite it.
 void overwrite_freed_memory(std::size_t count) {
   for (int i = 0; i < 64; ++i) Floats(count, -999.0f);
 }
@@ -24,7 +24,7 @@ constexpr std::size_t kCount = 1000;
 
 const float* data_of(const FeedValue& value) { return value.floats().data(); }
 
-// What would refer into a temporary does not compile.
+// References into a temporary do not compile.
 template <class T>
 constexpr bool kGivesFloats = requires(T t) {
   std::forward<T>(t).floats();
@@ -54,7 +54,7 @@ static_assert(kFinds<const NamedArrays&> && kFinds<NamedArrays&> && !kFinds<Name
 static_assert(kGivesModel<const Training<One>&> && !kGivesModel<Training<One>&&>);
 static_assert(kGivesModel<const Forward<One>&> && !kGivesModel<Forward<One>&&>);
 
-// What a temporary does give is a value.
+// A temporary returns a value.
 template <class T>
 constexpr bool kIsValue = !std::is_reference_v<T>;
 static_assert(kIsValue<decltype(std::declval<NamedArrays>().at("w"))>);

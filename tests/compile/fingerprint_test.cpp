@@ -1,5 +1,5 @@
-// Fingerprints: SHA-256 by itself, by an independent implementation over downloaded bytes, and the
-// same for any number of threads.
+// Fingerprints: SHA-256 test vectors, an independent implementation over downloaded bytes, and
+// equality for any number of threads.
 #include <fmt/format.h>
 
 #include "support/sha256.h"
@@ -39,7 +39,7 @@ TEST(Sha256, PiecesMakeTheWhole) {
   }
 }
 
-// Written from the standard on its own: bits in a vector, constants from the roots of primes.
+// Written independently from the standard: bits in a vector, constants from the roots of primes.
 std::string plain_sha256(const std::string& text) {
   std::vector<int> primes;
   for (int n = 2; primes.size() < 64; ++n) {
@@ -88,7 +88,7 @@ std::string plain_sha256(const std::string& text) {
 
 TEST(Fingerprint, IsTheDigestOfNamesAndBytesInFieldOrder) {
   for (std::size_t i = 0; i < 3; ++i)
-    EXPECT_EQ(plain_sha256(kVectors[i].first), kVectors[i].second);  // the judge itself
+    EXPECT_EQ(plain_sha256(kVectors[i].first), kVectors[i].second);  // tests the reference itself
   auto train = compile_mlp();
   for (std::uint32_t i = 0; i < 3; ++i) {
     const NamedArrays values = train.download();
@@ -159,7 +159,7 @@ TEST(Fingerprint, OfATransformerIsTheSameForAnyNumberOfThreads) {
       last = train.step({{"ids", ids}, {"next", next}}).loss();
       if (i == 0) first = last;
     }
-    EXPECT_LT(last, first - 0.1f);  // it learns, so the numbers moved
+    EXPECT_LT(last, first - 0.1f);  // training changed the values
     return train.fingerprint();
   };
   EXPECT_EQ(after(2), after(1));

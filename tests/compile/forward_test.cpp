@@ -178,7 +178,7 @@ TEST(Captures, OnRequestOnlyAndRight) {
       compile(Mlp{}, options, [](const Mlp& m, const Inputs& in) { return captured(m, in, true); });
   auto without = compile(Mlp{}, options,
                          [](const Mlp& m, const Inputs& in) { return captured(m, in, false); });
-  // A capture that nobody asks for costs nothing.
+  // A capture that is not requested costs nothing.
   EXPECT_EQ(with.counts().kernels, without.counts().kernels);
   EXPECT_EQ(with.counts().arena_bytes, without.counts().arena_bytes);
   const Batch batch(2);
@@ -275,7 +275,7 @@ TEST(Feed, TakesVectorsSpansArraysAndNumbers) {
             expected);
 }
 
-// Everything is freed when the last program goes.
+// All memory is freed with the last program.
 TEST(Lifetime, EndsWithTheLastProgram) {
   struct Model {
     Param w{{1}, init::ones()};

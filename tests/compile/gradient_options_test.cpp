@@ -1,4 +1,4 @@
-// What becomes of gradients on their way to the update: accumulation, freezing, norms of 1.
+// Options for gradients before the update: accumulation, freezing, norms of 1.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -56,7 +56,7 @@ TEST(Accumulate, EqualsOneBigBatch) {
   }
 }
 
-// Gradients are averaged first and brought to norm 1 then, as those of one big batch would be.
+// Gradients are averaged first and then scaled to norm 1, as for one big batch.
 TEST(Accumulate, EqualsOneBigBatchWithNormalisedGradients) {
   const TrainingOptions options{.optimizer = Sgd{.lr = 0.1},
                                 .clip_grad_norm = 1,
@@ -99,8 +99,8 @@ TEST(Freeze, CostsNoBackwardAndChangesNothing) {
   // The deeper a network is frozen, the less is left of its backward pass.
   const std::int64_t head = compile_mlp({.train_only = NameFilter{"l3.*"}}).counts().kernels;
   EXPECT_LT(head, frozen.counts().kernels);
-  // Of the last bias nothing is left but a sum: the three products of the forward pass, and no
-  // other.
+  // Only the last bias is trained, so the backward pass is one sum: the three matmuls of the
+  // forward pass are the only ones.
   const auto products = [](const NameFilter& trained) {
     const auto plan = compile_mlp({.train_only = trained}).plan();
     return std::count_if(plan.begin(), plan.end(),
@@ -149,7 +149,7 @@ TEST(NormalizeGrads, ScalesEachToOneBeforeClipping) {
     const Result step = train.step(Batch(1).feed());
     const NamedArrays after = train.download(), gradients = train.gradients();
     const std::set<std::string> chosen = {"l1.W", "l1.b", "l3.W"};
-    // What each gradient is multiplied by; 1e-6 keeps zero from dividing.
+    // The factor of each gradient; 1e-6 avoids a division by zero.
     std::map<std::string, double> scales;
     double squares = 0;
     for (const auto& [name, array] : gradients) {
@@ -158,7 +158,7 @@ TEST(NormalizeGrads, ScalesEachToOneBeforeClipping) {
       squares += norm * norm * scales[name] * scales[name];
     }
     const double norm = std::sqrt(squares);
-    ASSERT_GT(norm, 1.5);  // so that clipping has something to do
+    ASSERT_GT(norm, 1.5);  // so that clipping has an effect
     if (clip > 0) {
       EXPECT_NEAR(static_cast<double>(step.grad_norm()), norm, 1e-5);
     }

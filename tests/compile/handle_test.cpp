@@ -1,5 +1,4 @@
-// What a program says before it runs, steps without an optimizer, and weights that are drawn when
-// they are needed.
+// Queries before the first run, steps without an optimizer, and lazy initialisation of weights.
 #include "tests/compile/common.h"
 
 namespace tensorgrad::compile_tests {
@@ -106,9 +105,9 @@ TEST(NoOptimizer, HasNoRateAndNoRounds) {
             "compile: accumulate needs an optimizer, NoOptimizer updates nothing");
 }
 
-// Weights that were uploaded before the first step are not drawn (tests/errors/host_memory_test.cpp
-// shows that): an upload of some leaves the others as they would have been, and reset() draws all
-// of them.
+// Weights that were uploaded before the first step are not initialised
+// (tests/errors/host_memory_test.cpp checks that). A partial upload leaves the others as they would
+// have been, and reset() initialises all.
 TEST(InitialWeights, AreThoseOfTheSeedWhoeverAsksFirst) {
   const NamedArrays drawn = compile_mlp({.seed = 4}).download();
   auto uploaded = compile_mlp({.seed = 4});

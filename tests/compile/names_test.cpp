@@ -1,4 +1,4 @@
-// Parameters are named by the path of their field; one parameter may stand in several places.
+// Parameters are named by the path of their field; a parameter may occur in several places.
 #include <array>
 #include <memory>
 #include <optional>
@@ -115,7 +115,7 @@ TEST(Names, TheDecayFilterReplacesTheFlags) {
         << info.name;
 }
 
-// A field may be called like the optimizer's own state.
+// A field may have the name of optimizer state.
 TEST(Names, FieldsCalledLikeOptimizerState) {
   struct Model {
     Linear m{2, 2}, v{2, 2}, momentum{2, 2}, accumulated{2, 2};

@@ -1,4 +1,4 @@
-// What a program is told while its kernels are compiled.
+// Progress reports while kernels are compiled.
 #include <stdexcept>
 
 #include "runtime/webgpu/adapters.h"
@@ -107,7 +107,7 @@ TEST_F(GpuProgress, CountsTheShadersAndOnASoftwareDriverTheFirstStepToo) {
   EXPECT_EQ(train.step({{"x", numbers(8)}}).loss(), first);
 }
 
-// profile() runs each kernel alone: those are other shaders.
+// profile() runs each kernel alone, which needs other shaders.
 TEST_F(GpuProgress, CountsTheShadersOfAProfile) {
   if (!webgpu::adapters().at(0).timestamps) GTEST_SKIP() << "the adapter cannot time its kernels";
   Reports reports;

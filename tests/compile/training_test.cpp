@@ -1,4 +1,4 @@
-// What a training step promises around its numbers: reset, rates, replacement, threads.
+// Properties of a training step apart from its values: reset, rates, replacement, threads.
 #include <atomic>
 #include <set>
 #include <thread>
@@ -8,7 +8,7 @@
 namespace tensorgrad::compile_tests {
 namespace {
 
-// w moves by exactly rate * x in each step: what the rate was can be read off.
+// w moves by exactly rate * x in each step, so that the test can compute the rate.
 struct Line {
   Param w{{1}, init::zeros()};
 };
@@ -63,7 +63,7 @@ TEST(Reset, WithAnotherSeedEqualsACompileWithThatSeed) {
   EXPECT_EQ(used.fingerprint(), compile(Mlp{}, options, dropout_loss).fingerprint());
 }
 
-// Random numbers depend on seed and step: every step draws anew, every run the same.
+// Random numbers depend on seed and step: every step draws new ones, and every run the same.
 TEST(Dropout, DrawsAnewInEachStep) {
   const auto losses = [](std::uint32_t seed) {
     auto train = compile(
@@ -146,7 +146,7 @@ TEST(Rates, AResumedRunGoesOnWithAScheduleSetLive) {
   old.erase("lr_start");
   resumed.upload_optimizer_state(old);
   EXPECT_EQ(resumed.lr(), 0);
-  // A number has no start.
+  // A constant rate has no start.
   train.set_lr(0.25);
   EXPECT_EQ(train.optimizer_state().count("lr_start"), 0u);
 }
@@ -200,8 +200,8 @@ TEST(Threads, StepsFromSeveralThreadsSerialise) {
   EXPECT_EQ(train.fingerprint(), serial.fingerprint());
 }
 
-// Copies of a result share what is behind it; steps go on meanwhile, and the program goes before
-// its results do.
+// Copies of a result share its data. Meanwhile more steps run, and the program is destroyed before
+// its results.
 TEST(Threads, CopiesOfAResultAreReadAtOnce) {
   auto train = compile_mlp(), twin = compile_mlp();
   std::vector<Result> results;

@@ -1,5 +1,5 @@
-// Attention and its gradient on the CPU against plain loops in double, for the sizes at which
-// blocks begin and end.
+// Attention and its gradient on the CPU against plain loops in double, for sizes at the edges of
+// blocks.
 #include "tests/cpu/each_target.h"
 #include "tests/cpu/sequence_kernel.h"
 
@@ -160,10 +160,10 @@ TEST(AttentionKernel, OfHeadsThatShareKeys) {
   check({2, 4, 2, 8, 8, 16, 16, true});
   check({2, 6, 2, 40, 40, 16, 16, true});
   check({1, 4, 1, 35, 130, 8, 24, false});
-  check({8, 8, 2, 33, 33, 8, 8, true});  // many groups: not cut
+  check({8, 8, 2, 33, 33, 8, 8, true});  // many groups: not split
 }
 
-// Few groups with many keys: cut into parts.
+// Few groups with many keys: split into parts.
 TEST(AttentionKernel, OfManyKeys) {
   check({1, 2, 2, 300, 300, 16, 16, true});
   check({1, 1, 1, 5, 700, 16, 16, true});
@@ -189,9 +189,9 @@ TEST(AttentionKernel, OfNothing) {
   check({2, 2, 2, 8, 8, 8, 0, true});
 }
 
-// The score of a key that a query does not see has no influence on it, whatever it is; a score of
-// -inf weighs nothing, and NaN shows. (A value that is no number is multiplied by a weight of zero,
-// as where attention is written out: it may show in queries that do not see it.)
+// A key that a query does not see does not influence it, whatever its score is; a score of -inf has
+// weight 0, and NaN propagates. (A NaN or infinite value is multiplied by a weight of zero, as in
+// written-out attention, so it may reach queries that do not see it.)
 void check_bad_key(double bad, std::int64_t where) {
   constexpr std::int64_t T = 70, D = 8;
   const ir::AttentionShape s{

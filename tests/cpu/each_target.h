@@ -1,4 +1,4 @@
-// Running a test on every SIMD target that the machine has and the library was compiled for.
+// Runs a test on every SIMD target that the machine and the build have.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// Products as the CPU computes them, against plain loops in double: all small sizes, and random
-// ones with strides, turned operands, batches, broadcasting, prologues, epilogues, several right
-// operands and column sums. Whatever lies around the results stays as it was, and any number of
-// threads gives the same bits.
+// CPU matmuls against plain loops in double: all small sizes, and random ones with strides,
+// transposed operands, batches, broadcasting, prologues, epilogues, several right operands and
+// column sums. Memory around the results stays unchanged, and any number of threads gives the same
+// bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 using ir::IndexMap;
 using ir::ScalarOp;
 
-// How an operand [B, rows, columns] lies in memory.
+// The memory layout of an operand [B, rows, columns].
 enum class Lie { plain, turned, gaps, far, one_matrix, one_row, one_column, flipped, every_second };
 constexpr int kLies = 9;
 
@@ -49,7 +49,7 @@ struct Spec {
   bool wild = false;  // an infinity or a NaN in each operand
 };
 
-// Memory between stretches that nobody may touch.
+// Memory with guard areas that must not change.
 class Arena {
  public:
   std::int64_t take(std::int64_t n) {
@@ -159,7 +159,7 @@ class Case {
     }
   }
 
-  // By vectors, or by the tile unit.
+  // Computed by vector instructions or by the tile unit.
   void check(Products by = Products::vectors) {
     const std::vector<float> before = arena_.floats();
     memory_.space[static_cast<std::size_t>(ir::Space::arena)] = arena_.data();
@@ -187,7 +187,7 @@ class Case {
         ASSERT_EQ(first[at], value) << "element " << i;
         return;
       }
-      // Additions in float, at most 384 one after the other, whose errors do not all go one way.
+      // At most 384 additions in float follow each other, with errors of both signs.
       ASSERT_NEAR(first[at], value,
                   6e-8 * size * static_cast<double>(16 + std::min<std::int64_t>(spec_.K, 300)))
           << "element " << i;
@@ -306,7 +306,7 @@ TEST_P(Matmul, RandomOnes) {
   }
 }
 
-// All that this machine can run, down to the narrowest vectors.
+// All targets of this machine, down to the narrowest vectors.
 TEST(MatmulTargets, EveryTarget) {
   on_each_target([] {
     for (std::int64_t n = 1; n <= 45 && !testing::Test::HasFatalFailure(); ++n) {
@@ -322,7 +322,8 @@ TEST(MatmulTargets, EveryTarget) {
   });
 }
 
-// y = a b + bias + x over x; what else is computed from x, before or after, sees the old one.
+// y = a b + bias + x overwrites x. Everything else that is computed from x, before or after, sees
+// the old value.
 TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
   const Products by = GetParam();
   for (const std::int64_t M : {1, 5, 130})
@@ -380,8 +381,8 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
       }
 }
 
-// Sizes of training: weight gradients, tiles in both directions, and the right operand packed for
-// all.
+// Sizes from training: weight gradients, tiles in both directions, and a right operand that is
+// packed once for all.
 TEST_P(Matmul, LargeOnes) {
   const Side plain{Lie::plain}, turned{Lie::turned};
   const auto check = [](std::int64_t M, std::int64_t N, std::int64_t K, Side a, Side b) {
@@ -423,7 +424,7 @@ TEST_P(Matmul, NothingToAddOrToWrite) {
   Case({1, 300, 4, {}, {{0, {Lie::turned}, false, false}}}, 1).check(GetParam());
 }
 
-// [M, K] times [K, N]; the left side lies row by row or column by column.
+// [M, K] times [K, N]; the left side is row-major or column-major.
 class PlainProduct {
  public:
   PlainProduct(std::int64_t M, std::int64_t K, std::int64_t N, const std::vector<float>& a,
@@ -476,8 +477,8 @@ std::vector<float> normal_numbers(std::int64_t n, std::uint32_t seed, double siz
   return out;
 }
 
-// Element (i, j) of [M, K] times [K, N] in double, and the sizes of the finite terms that were
-// added.
+// Element (i, j) of [M, K] times [K, N] in double, and the sum of the magnitudes of the finite
+// terms.
 struct Exact {
   double sum = 0, size = 0;
 };
@@ -493,7 +494,7 @@ Exact exact(const std::vector<float>& a, const std::vector<float>& b, std::int64
   return out;
 }
 
-// The largest error of an element, by the sum of the sizes of what was added.
+// The largest error of an element, relative to the sum of the magnitudes of its terms.
 double worst_error(std::int64_t M, std::int64_t K, std::int64_t N, const std::vector<float>& a,
                    const std::vector<float>& b, const std::vector<float>& c) {
   double worst = 0;
@@ -507,8 +508,8 @@ double worst_error(std::int64_t M, std::int64_t K, std::int64_t N, const std::ve
   return worst;
 }
 
-// Half a unit in the last place is 6e-8. The six sums that make a product on the tile unit are a
-// little worse for one product and better for many.
+// Half a unit in the last place is 6e-8. The six sums of a product on the tile unit are a little
+// less exact for one product, and more exact for many.
 TEST_P(Matmul, ErrorsAreThoseOfFloats) {
   for (const std::int64_t K : {1, 2, 32, 100, 1000})
     for (const double size : {1.0, 1e-12, 1e15}) {
@@ -521,8 +522,8 @@ TEST_P(Matmul, ErrorsAreThoseOfFloats) {
     }
 }
 
-// The operands of which pieces say least: 1 + 2^-8 - 2^-17 is 1, 2^-8 and -2^-17, and what is left
-// out goes one way.
+// The worst operands for the split into three pieces: 1 + 2^-8 - 2^-17 is 1, 2^-8 and -2^-17, and
+// the omitted terms have one sign.
 TEST_P(Matmul, ErrorsOfTheWorstOperands) {
   for (const std::int64_t K : {1, 64, 1000}) {
     const std::vector<float> a(static_cast<std::size_t>(16 * K), std::bit_cast<float>(0x3f807fc0u));
@@ -531,8 +532,7 @@ TEST_P(Matmul, ErrorsOfTheWorstOperands) {
   }
 }
 
-// Below the smallest normal number there are no pieces: what an operand loses is at most that
-// number.
+// There are no pieces below the smallest normal number, so an operand loses at most that number.
 TEST_P(Matmul, SmallNumbersLoseAtMostTheSmallestNormalNumber) {
   const std::int64_t M = 32, K = 40, N = 64;
   for (const double size : {1e-30, 1e-33, 1e-36, 1e-38, 1e-39}) {
@@ -552,8 +552,8 @@ TEST_P(Matmul, SmallNumbersLoseAtMostTheSmallestNormalNumber) {
   }
 }
 
-// One thread, which works for another program between two rounds of this one; the second round
-// begins with the rows that the first one ended with.
+// One thread that also works for another program between two rounds. The second round begins with
+// the rows at which the first one ended.
 class Interrupted : public Executor {
  public:
   explicit Interrupted(PlainProduct& other) : other_(other) {}
@@ -583,8 +583,7 @@ TEST_P(Matmul, OtherProgramsMayRunBetweenRounds) {
   EXPECT_GE(interrupted.calls(), 4);
 }
 
-// What floats can say exactly comes out exactly: numbers picked out by ones, and sums of whole
-// numbers.
+// Results that floats represent exactly are exact: values selected by ones, and sums of integers.
 TEST_P(Matmul, IsExactWhereFloatsAre) {
   const std::int64_t M = 48, K = 70, N = 100;
   const std::vector<float> b = normal_numbers(K * N, 3);
@@ -602,8 +601,8 @@ TEST_P(Matmul, IsExactWhereFloatsAre) {
   EXPECT_EQ(worst_error(M, K, N, x, y, product(M, K, N, x, y, GetParam())), 0);
 }
 
-// Infinities, NaNs and the largest numbers, in the middle and at edges, for one round of k and for
-// several.
+// Infinities, NaNs and the largest numbers, in the middle and at edges, for one and for several
+// blocks of k.
 TEST_P(Matmul, WhatIsNotFinite) {
   constexpr float kInf = std::numeric_limits<float>::infinity(),
                   kNan = std::numeric_limits<float>::quiet_NaN();
@@ -616,7 +615,7 @@ TEST_P(Matmul, WhatIsNotFinite) {
     };
     put(a, 3 * K + 7, kInf), put(a, 40 * K + 1, -kInf), put(a, 40 * K + 2, kInf);
     put(a, 100 * K + K - 1, kNan), put(a, 70 * K + 5, kMost), put(a, 132 * K, -kMost);
-    // Adding to their bits goes through to the sign.
+    // Adding to their bits carries into the sign.
     put(a, 110 * K, std::bit_cast<float>(0x7fffffffu)),
         put(a, 111 * K, std::bit_cast<float>(0xffffffffu));
     put(a, 112 * K + 3, std::bit_cast<float>(0x7f800001u));
@@ -629,7 +628,7 @@ TEST_P(Matmul, WhatIsNotFinite) {
     for (std::int64_t i = 0; i < M; ++i)
       for (std::int64_t j = 0; j < N; ++j) {
         const auto [sum, size] = exact(a, b, K, N, i, j);
-        // Where more than one thing is too large, the order of additions decides.
+        // If more than one term overflows, the order of additions decides the result.
         const bool too_large = std::abs(sum) > 1.001 * static_cast<double>(kMost);
         const bool one_way = too_large && std::isfinite(sum) && size < 1.001 * std::abs(sum);
         if (size > static_cast<double>(kMost) && !std::isnan(sum) && !one_way) continue;
@@ -650,8 +649,8 @@ TEST_P(Matmul, WhatIsNotFinite) {
   }
 }
 
-// Which unit computes a product follows from its shape alone: the large ones of training go to the
-// tiles.
+// The shape alone decides which unit computes a matmul: the large ones of training use the tile
+// unit.
 TEST(MatmulCut, TilesAreForProductsThatPayTheWayThere) {
   const auto by = [](std::int64_t M, std::int64_t K, std::int64_t N) {
     constexpr Products kBoth[] = {Products::vectors, Products::amx};

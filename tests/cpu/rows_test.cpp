@@ -1,4 +1,4 @@
-// Kernels of rows and columns, written by hand, against plain loops in double.
+// Hand-written kernels of rows and columns against plain loops in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ using ir::Kernel;
 using ir::Reg;
 using ir::ScalarOp;
 
-// Tasks one after the other, from the first or from the last.
+// Runs tasks in order or in reverse order.
 class InOrder : public Executor {
  public:
   explicit InOrder(bool backwards) : backwards_(backwards) {}
@@ -58,7 +58,7 @@ Reg reduce(ir::ScalarProgram& p, Reg a) {
                  .line = true});
 }
 
-// (x - mean) * gain + shift, gain a row that all lines share and every second element of memory.
+// (x - mean) * gain + shift; gain is a row that all lines share, with a stride of two elements.
 Kernel norm(std::int64_t lines, std::int64_t length) {
   Kernel k;
   k.lines = lines, k.length = length;
@@ -110,7 +110,7 @@ TEST(Rows, NormsOfAllLengths) {
   });
 }
 
-// A result may be computed over its operand only if nobody reads the old value later.
+// A result may overwrite its operand only if nothing reads the old value later.
 TEST(Rows, ResultsInPlaceDoNotHideOldValues) {
   constexpr std::int64_t kCount = 1000;
   Kernel k;
@@ -128,12 +128,12 @@ TEST(Rows, ResultsInPlaceDoNotHideOldValues) {
     const float x = before[i], y = before[kCount + i];
     ASSERT_EQ(after[i], x + x);
     const volatile float product =
-        (x + x) * y;  // rounded by itself, whatever the compiler would like
+        (x + x) * y;  // rounded here, so that the compiler does not fuse the operations
     ASSERT_EQ(after[kCount + i], product + x);
   }
 }
 
-// One condition for all elements; the same value computed twice; a number stored for every element.
+// One condition for all elements; the same value computed twice; a scalar stored for every element.
 TEST(Rows, OneValueForAll) {
   constexpr std::int64_t kCount = 1000;
   for (const float flag : {0.0f, 1.0f}) {
@@ -164,8 +164,8 @@ TEST(Rows, OneValueForAll) {
   }
 }
 
-// A bias over rows that a kernel without reductions takes as lines; lengths that are no part of a
-// block, too.
+// A bias over rows that a kernel without reductions treats as lines; also lengths that do not
+// divide a block.
 TEST(Rows, ElementwiseWithARepeatedRow) {
   for (const std::int64_t length : {3, 16, 24, 64, 100, 512, 1000}) {
     const std::int64_t lines = 37, n = lines * length;

@@ -1,5 +1,5 @@
-// The selective scan and its gradient on the CPU against plain loops in double, for the sizes at
-// which blocks of channels and of states begin and end.
+// The selective scan and its gradient on the CPU against plain loops in double, for sizes at the
+// edges of blocks of channels and of states.
 #include "tests/cpu/each_target.h"
 #include "tests/cpu/sequence_kernel.h"
 
@@ -134,7 +134,7 @@ TEST(SelectiveScanKernel, OfNothing) {
   check({2, 5, 4, 0, 2, false});
 }
 
-// Steps and rates far out: a is 0, or 1, and NaN comes out where it went in.
+// Extreme steps and rates: a is 0 or 1, and NaN propagates.
 void check_far_out(double delta, double A_log) {
   constexpr std::int64_t L = 4, E = 20, N = 8;
   KernelTest test;

@@ -1,5 +1,5 @@
-// One kernel of the CPU by itself: operands in memory with gaps that hold NaN, several ways to run
-// its tasks, and what it left behind.
+// Runs one CPU kernel alone: operands in memory with gaps of NaN, several ways to run its tasks,
+// and checks of the memory afterwards.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace tensorgrad::cpu {
 
-// How an operand lies in memory.
+// The memory layout of an operand.
 enum class Lies { in_order, heads_inside, turned, spread };
 
 class Threads : public Executor {
@@ -65,7 +65,7 @@ class KernelTest {
       std::swap(order[static_cast<std::size_t>(last)], order[static_cast<std::size_t>(last - 1)]);
       std::swap(outer[last], outer[last - 1]);
       map = ir::IndexMap::contiguous(outer).permute(order);
-    } else if (lies == Lies::spread) {  // rows with something behind them
+    } else if (lies == Lies::spread) {  // rows with a gap after each
       outer[last] += 3;
       map = ir::IndexMap::contiguous(outer).narrow(last, 1, shape[last]);
     }
@@ -87,8 +87,8 @@ class KernelTest {
                 sizeof value);
   }
 
-  // The result of `count` floats; it is the same for all numbers of threads, and nothing else was
-  // written.
+  // Returns the result of `count` floats. Checks that it is the same for all numbers of threads,
+  // and that nothing else was written.
   std::vector<float> run(std::int64_t count) {
     const std::size_t before = memory_.size(), size = static_cast<std::size_t>(count);
     kernel.stores.assign(1, {.place = {ir::Space::arena, static_cast<std::int64_t>(before) + 3}});
@@ -124,8 +124,7 @@ class KernelTest {
   std::vector<float> memory_;
 };
 
-// The largest difference, against the largest of the numbers that are wanted, if that is more
-// than 1.
+// The largest difference, relative to the largest wanted value if that exceeds 1.
 inline double worst(const float* got, const std::vector<double>& wanted) {
   double difference = 0, largest = 1;
   for (std::size_t i = 0; i < wanted.size(); ++i) {

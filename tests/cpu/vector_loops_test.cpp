@@ -1,5 +1,5 @@
-// Loops and folds against what their op means for one element, for all small lengths and odd places
-// in memory, on every SIMD target of the machine. What lies around the result must not change.
+// Loops and reductions against the scalar definition of their op, for all small lengths and odd
+// alignments, on every SIMD target of the machine. Memory around the result must not change.
 #include "codegen/cpu/vector_loops.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ std::int32_t number(float x) { return std::bit_cast<std::int32_t>(x); }
 std::uint32_t u(std::int32_t x) { return static_cast<std::uint32_t>(x); }
 bool same(float a, float b) { return (std::isnan(a) && std::isnan(b)) || number(a) == number(b); }
 
-// What an op does to one element, written without vectors.
+// The scalar definition of an op.
 std::optional<float> meaning(ScalarOp op, bool real, float a, float b, float c) {
   const std::int32_t x = number(a), y = number(b);
   const auto integer = [](std::uint32_t v) { return bits(static_cast<std::int32_t>(v)); };
@@ -94,7 +94,7 @@ constexpr ScalarOp kBinary[] = {ScalarOp::add,         ScalarOp::sub,        Sca
                                 ScalarOp::less,        ScalarOp::less_equal, ScalarOp::equal,
                                 ScalarOp::logical_and, ScalarOp::logical_or};
 
-// Numbers with all kinds of bits; conditions are 0 or 1.
+// Values with all kinds of bits; conditions are 0 or 1.
 float sample(bool real, int i, int salt) {
   const auto word =
       threefry(7, static_cast<std::uint32_t>(salt), static_cast<std::uint32_t>(i), 0)[0];
@@ -107,7 +107,7 @@ float sample(bool real, int i, int salt) {
   return (static_cast<float>(word >> 8) * 0x1p-24f - 0.5f) * 37;
 }
 
-// One operand: an array, one row for all lines, or one number per line.
+// One operand: an array, one row for all lines, or one scalar per line.
 struct Given {
   std::vector<float> data;
   std::int64_t step = 0;
@@ -115,7 +115,7 @@ struct Given {
   float at(std::int64_t line, std::int64_t i) const {
     return data[static_cast<std::size_t>(3 + line * step + (one ? 0 : i))];
   }
-  const float* begin() const { return data.data() + 3; }  // an odd place
+  const float* begin() const { return data.data() + 3; }  // misaligned
 };
 
 Given operand(bool real, bool condition, char kind, std::int64_t lines, std::int64_t length,
@@ -237,7 +237,7 @@ TEST(VectorLoops, MayWriteOverAnOperand) {
   });
 }
 
-// Whole numbers: every order of additions is exact.
+// Integers: every order of additions is exact.
 TEST(VectorLoops, FoldLinesOfAnyLength) {
   on_each_target([] {
     for (const int length :

@@ -19,12 +19,13 @@ using ir::ScalarOp;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// How many units in the last place of the true value a float is off; denormal numbers have the
-// smallest one.
+// The error of a float in units in the last place of the true value; subnormal values use the
+// smallest unit.
 double ulps(float value, double truth) {
   if (std::isnan(truth)) return std::isnan(value) ? 0 : 1e9;
   if (std::isnan(value)) return 1e9;
-  // Beyond the largest float by less than half a unit is that float, or infinity.
+  // A value that exceeds the largest float by less than half a unit may round to that float or to
+  // infinity.
   if (std::fabs(truth) >= 0x1.ffffffp127)
     return std::isinf(value) && (value > 0) == (truth > 0) ? 0 : 1e9;
   if (std::isinf(value)) return 1e9;
@@ -56,7 +57,7 @@ std::vector<float> apply(ScalarOp op, const std::vector<float>& x) {
   return y;
 }
 
-// Bit patterns of all floats, some thousands apart; close ones where functions bend.
+// Bit patterns of all floats, some thousands apart; closer where functions change quickly.
 std::vector<float> points() {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 20011)

@@ -19,7 +19,7 @@ END
 ")
 file(CHMOD "${program}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
 
-# What ctest would be told.
+# The entries that ctest would get.
 set_property(GLOBAL PROPERTY entries "")
 function(add_test name)
 endfunction()

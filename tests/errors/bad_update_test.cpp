@@ -49,8 +49,8 @@ struct BadRow {
   TrainingOptions more = {};
 };
 
-// 3e38 * 2 is more than a float holds; 0 / 0 is NaN; (1e-30)^2 is 0, and 1e-30 / 0 infinite;
-// (1e20)^2 is infinite, which makes Adam's v so and leaves the parameter alone.
+// 3e38 * 2 overflows; 0 / 0 is NaN; (1e-30)^2 is 0, so 1e-30 / 0 is infinite; (1e20)^2 is infinite,
+// and so is Adam's v, but the parameter does not change.
 const std::vector<BadRow>& rows() {
   static const std::vector<BadRow> all = {
       {"sgd, rate",
@@ -146,7 +146,7 @@ TEST(BadUpdate, FailsAndChangesNothing) {
   }
 }
 
-// On a GPU the error comes late; the steps queued behind the bad one change nothing either.
+// On a GPU the error is asynchronous. The steps queued after the bad one change nothing either.
 class GpuBadUpdate : public GpuTest {};
 
 TEST_F(GpuBadUpdate, FailsAndChangesNothing) {
@@ -163,7 +163,8 @@ TEST_F(GpuBadUpdate, FailsAndChangesNothing) {
               }),
               "step 1: the update: " + row->text + kTail);
     EXPECT_EQ(numbers_of(train), before);
-    // With another step behind it, its inputs are gone: the error does not say what made it bad.
+    // If another step follows, the inputs of the bad step are gone, and the error does not name the
+    // op.
     EXPECT_EQ(text_of<NonFiniteError>([&] {
                 const Result bad = train.step({{"x", row->bad}});
                 train.step({{"x", row->good}});
@@ -199,7 +200,7 @@ TEST(BadUpdate, PassesWhereNobodyLooks) {
   }
 }
 
-// The gaps between parameters have zero gradients, too: they are nobody's update.
+// The gaps between parameters have zero gradients too, and no update.
 TEST(BadUpdate, WithoutEpsAllIsWellWhereGradientsAreNot0) {
   for (const Optimizer& optimizer : std::vector<Optimizer>{Adam{.eps = 0}, AdamW{.eps = 0}}) {
     auto train = compile(Model{}, options(optimizer), loss_of);
@@ -230,8 +231,8 @@ void expect_good_round(Training<Model>& train) {
   EXPECT_FLOAT_EQ(w.floats()[1], 2 - 0.1f * 3);
 }
 
-// The average of the last step and the one before is finite; the rate makes the update infinite.
-// Nothing changes, not even the sums of the round; they are no part of the next round.
+// The average of the last two steps is finite, but the rate makes the update infinite. Nothing
+// changes, not even the sums of the round, which do not count for the next round.
 void expect_failing_round(Training<Model>& train) {
   train.step({{"x", Floats{1, 1}}}).wait();
   const Snapshot before = numbers_of(train);
@@ -264,7 +265,7 @@ TEST_F(GpuBadUpdate, WhileAccumulating) {
   expect_good_round(train);
 }
 
-// The steps behind the bad one are those of the next round: they add nothing to its sums.
+// The steps after the bad one belong to the next round and add nothing to its sums.
 TEST_F(GpuBadUpdate, WhileAccumulatingWithStepsBehind) {
   auto train = accumulating(NonFinite::fail, "webgpu");
   train.step({{"x", Floats{1, 1}}}).wait();
@@ -302,7 +303,7 @@ TEST(BadUpdate, OfALargeModel) {
               "step 1: the update: makes parameter last NaN" + kTail);
     EXPECT_EQ(numbers_of(train), before);
     x[6999] = 1;
-    train.step({{"x", x}}).wait();  // it goes on
+    train.step({{"x", x}}).wait();  // training continues
     EXPECT_NE(numbers_of(train), before);
   }
 }

@@ -1,4 +1,4 @@
-// Counts the places in src/ that end a user's call, file by file, so that nobody adds a message
+// Counts the places in src/ that throw to the user, file by file, so that nobody adds a message
 // without a test of its text.
 #include <gtest/gtest.h>
 
@@ -16,13 +16,12 @@ namespace fs = std::filesystem;
 
 const fs::path kSource = fs::path(TENSORGRAD_SOURCE_DIR) / "src";
 
-// Messages per file, and where the rows with their texts stand: ops_test.cpp for ops/ and nn/,
-// sequence_models_test.cpp for models of sequences and what they are made of,
-// rules_test.cpp for break_rule, ids_test.cpp and non_finite_test.cpp for what is found while a
-// step runs, compile_test.cpp and run_test.cpp for the rest, tests/webgpu and tests/tool for
-// devices, tests/io for files. No test can cause three of them: that WebGPU makes no instance, that
-// it does not open an adapter, and that an adapter cannot time its kernels; tests/wgsl has that of
-// codegen/wgsl.
+// Messages per file. Their texts are tested in ops_test.cpp for ops/ and nn/,
+// sequence_models_test.cpp for sequence models and their ops, rules_test.cpp for break_rule,
+// ids_test.cpp and non_finite_test.cpp for errors while a step runs, compile_test.cpp and
+// run_test.cpp for the rest, tests/webgpu and tests/tool for devices, tests/wgsl for codegen/wgsl,
+// and tests/io for files. No test can cause three of them: WebGPU creates no instance, it does not
+// open an adapter, and an adapter cannot time its kernels.
 const std::map<std::string, int> kMessages = {
     {"compile/diagnose.cpp", 2},
     {"compile/exchange.cpp", 9},
@@ -76,7 +75,7 @@ const std::map<std::string, int> kMessages = {
     {"trace/trace.cpp", 9},
 };
 
-// Folders whose messages are about text and files and are tested beside their readers.
+// Folders whose messages are tested beside their readers.
 const std::map<std::string, std::string> kElsewhere = {{"ir", "tests/ir"},
                                                        {"reference", "tests/reference"},
                                                        {"io", "tests/io"},

@@ -1,4 +1,4 @@
-// The text of every message that compile(), compile_forward() and attach() can end in.
+// The text of every error of compile(), compile_forward() and attach().
 #include <fmt/ranges.h>
 
 #include <cmath>
@@ -62,13 +62,13 @@ TEST(CompileErrors, Inputs) {
       {"twice",
        "inputs: the name 'x' is given twice",
        0, with_inputs({{"x", {4, 2}}, {"y", {1}}, {"x", {1}}})},
-      {"rank", "shape: at most 8 dimensions: [1,1,1,1,1,1,1,1] has no room for one more\n  at @",
+      {"rank", "shape: at most 8 dimensions are supported: [1,1,1,1,1,1,1,1] already has that many\n  at @",
        __LINE__, [] { const InputSpec spec{"x", {1, 1, 1, 1, 1, 1, 1, 1, 1}}; }},
       {"negative",
-       "shape: sizes are not negative: -4 after []\n  at @",
+       "shape: sizes must not be negative: -4 after []\n  at @",
        __LINE__, [] { const InputSpec spec{"x", {-4, 2}}; }},
       {"no place",
-       "shape: no place 3 for a new axis: the shape is [2,2]\n  at @",
+       "shape: position 3 for a new axis is out of range: the shape is [2,2]\n  at @",
        __LINE__, [] { Shape({2, 2}).insert(3, 1); }},
       {"no axis",
        "shape: axis -3 does not exist: the shape is [2,2]\n  at @",
@@ -90,7 +90,7 @@ TEST(CompileErrors, PassesAndThreads) {
       compile(Mlp{}, {.inputs = kInputs}, squares);
     };
   };
-  const std::string known = "attention, expand, fold, algebra, join, views, cse, products, dce, fuse, inline, merge, "
+  const std::string known = "attention, fold, algebra, join, views, cse, products, dce, fuse, inline, merge, "
                             "side_by_side, ride, overlap, in_place, reuse";
   expect_errors({
       {"no such pass", "compile: there is no pass 'magic' to leave out\n  hint: " + known, 0,
@@ -141,21 +141,21 @@ TEST(CompileErrors, Outputs) {
 TEST(CompileErrors, Loss) {
   expect_errors({
       {"not a number",
-       "compile: the loss must be one f32 number: it is f32[4,1]\n"
+       "compile: the loss must be one f32 scalar: it is f32[4,1]\n"
        "  hint: mean(...) or sum(...) of it?   at @",
        __LINE__, tracing([](M m, In in) { return square(m.l2(m.l1(in["x"]))); })},
       {"size 1 is not enough",
-       "compile: the loss must be one f32 number: it is f32[1]\n"
+       "compile: the loss must be one f32 scalar: it is f32[1]\n"
        "  hint: mean(...) or sum(...) of it?   at @",
        __LINE__, tracing([](M m, In in) { return sum(m.l2(m.l1(in["x"])), 0); })},
       {"of a layer",
-       "compile: the loss must be one f32 number: it is f32[4,3]\n"
+       "compile: the loss must be one f32 scalar: it is f32[4,3]\n"
        "  hint: mean(...) or sum(...) of it?   in l1, at @",
        __LINE__, tracing([](M m, In in) { return m.l1(in["x"]); })},
-      {"not real", "compile: the loss must be one f32 number: it is i32[]\n  at @",
+      {"not real", "compile: the loss must be one f32 scalar: it is i32[]\n  at @",
        __LINE__, tracing([](M, In in) { return sum(in["targets"]); })},
       {"an input",
-       "compile: the loss must be one f32 number: it is f32[4,2]\n"
+       "compile: the loss must be one f32 scalar: it is f32[4,2]\n"
        "  hint: mean(...) or sum(...) of it?", 0,
        tracing([](M, In in) { return in["x"]; })},
   });
@@ -328,7 +328,8 @@ TEST(CompileErrors, MoreMemoryThanThereIs) {
             "  hint: a smaller model, or a device with more room");
 }
 
-// What lives at once, the largest first, as the user wrote it; and all that the program needs.
+// The tensors that are alive at once, the largest first, with the user's names, and the total that
+// the program needs.
 TEST(CompileErrors, MoreMemoryThanThereIsForActivations) {
   if (kSanitized) GTEST_SKIP() << "the sanitizer's own new ends the program";
   constexpr std::int64_t kRows = std::int64_t{1} << 40;

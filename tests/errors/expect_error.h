@@ -1,5 +1,5 @@
-// Tables of errors: a row causes one and names its exact text. In the text, `@` stands for the
-// file and line of the row's own lambda, which the row gives as __LINE__.
+// Tables of errors: a row causes an error and has its exact text. In the text, `@` is the file and
+// line of the row's lambda, which the row gives as __LINE__.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,8 @@
 
 namespace tensorgrad::errors {
 
-// The text of the error of exactly this kind that the call ends in; a failure if it ends otherwise.
+// Returns the text of the error of exactly this kind that the call throws; fails the test
+// otherwise.
 template <class Kind = UserError>
 std::string text_of(const std::function<void()>& call) {
   try {
@@ -37,7 +38,7 @@ struct Row {
   std::function<void()> call;
 };
 
-// Not a macro: inside one, every line is the first.
+// Not a macro, because all lines of a macro have the same number.
 void expect_errors(const std::vector<Row>& rows, const char* file = __builtin_FILE());
 
 }  // namespace tensorgrad::errors

@@ -1,5 +1,6 @@
-// The host has no memory for what is read: an OutOfMemoryError says for what. What needs no memory
-// still works. The limit is the process's own address space, which a sanitizer needs for itself.
+// The host runs out of memory for a read: an OutOfMemoryError says for which. Calls that need no
+// memory still work. The limit is on the address space of the process, which sanitizers need
+// themselves.
 #include <sys/resource.h>
 
 #include <fstream>
@@ -10,7 +11,7 @@
 namespace tensorgrad::errors {
 namespace {
 
-// While it lives, the process gets no more than this much more memory.
+// While one exists, the process can allocate only this much more memory.
 class Limit {
  public:
   explicit Limit(std::uint64_t more) {
@@ -64,8 +65,8 @@ TEST(HostMemory, OutputsAndParametersThatCannotBeRead) {
   EXPECT_EQ(captured.capture("twice").floats()[3], 2.0f);
 }
 
-// Drawing the weights takes as much memory again as they do, so that a limit shows when they are
-// drawn: at the first use, and only those that were not uploaded.
+// Initialising the weights doubles their memory, so a limit shows when it happens: at the first
+// use, and only for weights that were not uploaded.
 TEST(HostMemory, WeightsThatAreUploadedAreNotDrawn) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer needs the address space";
   const NamedArrays weights{

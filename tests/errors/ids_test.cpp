@@ -1,5 +1,5 @@
 // Ids out of range: the message names the op, the id, the range and the user's line, and the step
-// has not happened.
+// changes nothing.
 #include <limits>
 
 #include "tests/errors/expect_error.h"
@@ -109,7 +109,7 @@ std::vector<IdRow> rows() {
 TEST(IdErrors, OneThread) { expect_out_of_range(rows(), 1); }
 TEST(IdErrors, SeveralThreads) { expect_out_of_range(rows(), 3); }
 
-// The bad id stands in another output than the loss: still no update.
+// The bad id is in another output than the loss: still no update.
 TEST(IdErrors, OutsideTheLoss) {
   auto train = compile(Model{}, options(1), [](const Model& m, const Inputs& in) -> Outputs {
     const Tensor loss = mean(square(m.emb.W));
@@ -122,7 +122,7 @@ TEST(IdErrors, OutsideTheLoss) {
   EXPECT_EQ(snapshot(train), before);
 }
 
-// The check may be fused into what reads its result; the message still names the check.
+// The check may be fused into the kernel that reads its result; the message still names the check.
 TEST(IdErrors, AFusedCheckIsNamed) {
   int line = 0;
   const auto twice = [&](const Model&, const Inputs& in) {
@@ -131,7 +131,7 @@ TEST(IdErrors, AFusedCheckIsNamed) {
     return sum(tanh(hot) * 2);
   };
   auto run = compile_forward(Model{}, {.inputs = {{"ids", {6}, i32}}, .threads = 1}, twice);
-  EXPECT_EQ(run.counts().kernels, 1);  // or this tests nothing
+  EXPECT_EQ(run.counts().kernels, 1);  // otherwise this tests nothing
   const Ints bad = {0, 0, 1, 0, 0, 0};
   EXPECT_EQ(text_of([&] {
               run.run({{"ids", bad}});
@@ -166,8 +166,8 @@ TEST(IdErrors, AForwardPassGoesOn) {
   EXPECT_TRUE(std::equal(first.floats().begin(), first.floats().end(), again.floats().begin()));
 }
 
-// What cannot be drawn from is met like a bad id: the op, the rule, the line, and a program that
-// goes on.
+// Impossible probabilities are reported like a bad id, with the op, the rule and the line, and the
+// program continues.
 TEST(IdErrors, NothingToDrawFrom) {
   const float inf = std::numeric_limits<float>::infinity(),
               nan = std::numeric_limits<float>::quiet_NaN();
@@ -198,7 +198,7 @@ TEST(IdErrors, NothingToDrawFrom) {
       run.run({{"x", std::vector<float>{0, 1, 1, 0}}});
     }
   }
-  // Where a class is left, the others may be impossible.
+  // If one class is possible, the others may be impossible.
   auto run = compile_forward(Model{}, {.inputs = {{"x", {2, 2}}}, .threads = 1},
                              [](const Model&, const Inputs& in) { return categorical(in["x"]); });
   const Result result = run.run({{"x", std::vector<float>{-inf, 0, 5, -inf}}});
@@ -206,7 +206,7 @@ TEST(IdErrors, NothingToDrawFrom) {
   EXPECT_EQ(result.output().ints()[1], 0);
 }
 
-// Under accumulation a refused step does not count, so the window still has its steps.
+// With accumulation a refused step does not count, so the round still has all its steps.
 TEST(IdErrors, ARefusedStepIsNoPartOfTheAccumulation) {
   const auto loss = [](const Model& m, const Inputs& in) {
     return mean(square(m.head(m.emb(in["ids"]))));

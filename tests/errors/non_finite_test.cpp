@@ -1,5 +1,5 @@
-// NaN and infinity: what the error names, and that the guard is sticky: a failed step changes
-// nothing, and is heard of once.
+// NaN and infinity: what the error names. The guard is sticky: a failed step changes nothing, and
+// is reported once.
 #include <cmath>
 #include <limits>
 
@@ -153,7 +153,7 @@ TEST(NonFinite, NamesTheParameter) {
             "step 1: the loss is infinite: the parameter 'l1.W' holds infinite values");
 }
 
-// -inf in a mask is meant: it is not taken for the culprit.
+// -inf in a mask is intended: the error does not blame it.
 TEST(NonFinite, MasksAreNoCulprits) {
   int line = 0;
   auto train = compile(Model{}, options(), [&](const Model& m, const Inputs& in) {
@@ -186,7 +186,7 @@ TEST(NonFinite, AFailedStepChangesNothing) {
   const Result bad = train.step({{"x", kBad}});
   EXPECT_EQ(numbers_of(train), before);
   EXPECT_EQ(train.steps(), 3);
-  // Every way to read it raises, again and again.
+  // Every way to read it throws, every time.
   for (int i = 0; i < 2; ++i) {
     EXPECT_THROW(bad.loss(), NonFiniteError);
     EXPECT_THROW(bad.output(), NonFiniteError);
@@ -231,8 +231,8 @@ TEST(NonFinite, UnreadItIsRaisedByTheNextCall) {
     const std::string start =
         "step " + std::to_string(steps) + ": the loss is NaN: log made the first NaN value";
     EXPECT_EQ(text_of<NonFiniteError>(call).substr(0, start.size()), start);
-    EXPECT_EQ(train.steps(), ++steps);  // the failed one; the call that raised made none
-    train.wait();                       // raised once
+    EXPECT_EQ(train.steps(), ++steps);  // the failed one; the call that threw made none
+    train.wait();                       // thrown once
   }
   EXPECT_EQ(numbers_of(train), numbers_of(twin));
   EXPECT_EQ(train.step({{"x", kGood}}).loss(), twin.step({{"x", kGood}}).loss());

@@ -1,4 +1,4 @@
-// The text of every message that a call of an op or a layer can end in.
+// The text of every error that a call of an op or a layer can throw.
 #include <limits>
 
 #include "tests/errors/expect_error.h"
@@ -24,7 +24,7 @@ struct Model {
 
 using Call = std::function<void(const Model& m, const Inputs& in)>;
 
-// What the calls below find. Names say what is unusual about an input.
+// The inputs of the calls below. Names say what is special about an input.
 const std::vector<InputSpec> kInputs = {
     {"x", {2, 3}},
     {"y", {4, 5}},
@@ -121,9 +121,9 @@ TEST(OpErrors, Operands) {
 
 TEST(OpErrors, Elementwise) {
   expect_op_errors({
-      {"numbers", "neg: needs numbers: bool[2,3]\n  hint: cast to tg::i32 or tg::f32   at @",
+      {"numbers", "neg: needs i32 or f32: bool[2,3]\n  hint: cast to tg::i32 or tg::f32   at @",
        CALL { USE; -in["flag"]; }},
-      {"two bools", "add: needs numbers: bool[2,3]\n  hint: cast to tg::i32 or tg::f32   at @",
+      {"two bools", "add: needs i32 or f32: bool[2,3]\n  hint: cast to tg::i32 or tg::f32   at @",
        CALL { USE; in["flag"] + in["flag"]; }},
       {"integers", "exp: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
        CALL { USE; exp(in["n"]); }},
@@ -146,11 +146,11 @@ TEST(OpErrors, Elementwise) {
       {"pow", "pow: needs f32: base is n i32[2,3]\n  hint: cast(base, tg::f32)?   at @",
        CALL { USE; pow(in["n"], 3); }},
       {"division",
-       "div: integers are not divided: a is n i32[2,3], b is n i32[2,3]\n"
+       "div: integer division is not supported: a is n i32[2,3], b is n i32[2,3]\n"
        "  hint: cast one side to tg::f32 first   at @",
        CALL { USE; in["n"] / in["n"]; }},
       {"division by a number",
-       "div: integers are not divided: a is n i32[2,3], b is i32[2,3]\n"
+       "div: integer division is not supported: a is n i32[2,3], b is i32[2,3]\n"
        "  hint: cast one side to tg::f32 first   at @",
        CALL { USE; in["n"] / 2; }},
       {"bce_with_logits",
@@ -172,17 +172,17 @@ TEST(OpErrors, Reductions) {
        CALL { USE; argmax(in["s"]); }},
       {"cumsum", "cumsum: axis 2 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; cumsum(in["x"], 2); }},
-      {"empty max", "max: axis 1 is empty and has no best element: x is none f32[2,0]\n  at @",
+      {"empty max", "max: axis 1 is empty and has no largest or smallest element: x is none f32[2,0]\n  at @",
        CALL { USE; max(in["none"]); }},
       {"empty mean", "mean: axis 1 is empty and has no mean: x is none f32[2,0]\n  hint: a batch of at least 1   at @",
        CALL { USE; mean(in["none"]); }},
       {"empty loss", "mean (in mse_loss): axis 1 is empty and has no mean: x is f32[2,0]\n  hint: a batch of at least 1   at @",
        CALL { USE; mse_loss(in["none"], 0.0f); }},
-      {"empty min", "min: axis 1 is empty and has no best element: x is none f32[2,0]\n  at @",
+      {"empty min", "min: axis 1 is empty and has no largest or smallest element: x is none f32[2,0]\n  at @",
        CALL { USE; min(in["none"], 1); }},
       {"empty argmax", "argmax: axis 1 is empty: x is f32[2,0]\n  at @",
        CALL { USE; argmax(in["none"]); }},
-      {"bool argmin", "argmin: needs numbers: x is bool[2,3]\n  hint: cast to tg::i32   at @",
+      {"bool argmin", "argmin: needs i32 or f32: x is bool[2,3]\n  hint: cast to tg::i32   at @",
        CALL { USE; argmin(in["flag"]); }},
       {"mean of integers", "mean: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
        CALL { USE; mean(in["n"]); }},
@@ -205,7 +205,7 @@ TEST(OpErrors, Movement) {
        "reshape: the number of elements differs: x is f32[2,3], the new shape is [4] (6 against "
        "4)\n  at @",
        CALL { USE; reshape(in["x"], {4}); }},
-      {"reshape, negative", "reshape: sizes are not negative: [-2,3]\n  at @",
+      {"reshape, negative", "reshape: sizes must not be negative: [-2,3]\n  at @",
        CALL { USE; reshape(in["x"], {-2, 3}); }},
       {"reshape, two free", "reshape: only one size may be -1: [-1,-1]\n  at @",
        CALL { USE; reshape(in["x"], {-1, -1}); }},
@@ -269,9 +269,9 @@ TEST(OpErrors, Movement) {
        CALL { USE; squeeze(in["x"], 1); }},
       {"flip", "flip: axis 2 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; flip(in["x"], 2); }},
-      {"pad", "pad: padding is not negative: -1 before, 2 after\n  hint: use narrow to cut   at @",
+      {"pad", "pad: padding must not be negative: -1 before, 2 after\n  hint: use narrow to cut   at @",
        CALL { USE; pad(in["x"], 0, -1, 2); }},
-      {"pad, too far", "pad: padding is below 2^40: 0 before, 1099511627776 after\n  at @",
+      {"pad, too far", "pad: padding must be below 2^40: 0 before, 1099511627776 after\n  at @",
        CALL { USE; pad(in["x"], 0, 0, std::int64_t{1} << 40); }},
       {"pad, not an i32", "pad: 10000000000 does not fit i32\n  at @",
        CALL { USE; pad(in["n"], 0, 0, 1, PadMode::constant, 1e10f); }},
@@ -293,7 +293,7 @@ TEST(OpErrors, Movement) {
        CALL { USE; split_heads(in["v"], 1); }},
       {"merge_heads", "merge_heads: needs [B, H, T, D] or [H, T, D]: x is f32[2,3]\n  at @",
        CALL { USE; merge_heads(in["x"]); }},
-      {"windows", "windows: size, stride and dilation are at least 1: 0, 1, 1\n  at @",
+      {"windows", "windows: size, stride and dilation must be at least 1: 0, 1, 1\n  at @",
        CALL { USE; windows(in["x"], 1, 0); }},
       {"windows, too large",
        "windows: the window is larger than axis 1: size 2, dilation 3, x is f32[2,3]\n  at @",
@@ -323,7 +323,7 @@ TEST(OpErrors, Matmul) {
        CALL { USE; matmul(in["y"], in["v"]); }},
       {"number",
        "matmul: needs at least one axis: a is s f32[], b is x f32[2,3]\n"
-       "  hint: use * for numbers   at @",
+       "  hint: use * for scalars   at @",
        CALL { USE; matmul(in["s"], in["x"]); }},
       {"integers", "matmul: needs f32: b is n i32[2,3]\n  hint: cast(b, tg::f32)?   at @",
        CALL { USE; matmul(in["x"], in["n"]); }},
@@ -336,58 +336,58 @@ TEST(OpErrors, Matmul) {
 
 TEST(OpErrors, Indexing) {
   expect_op_errors({
-      {"table", "embedding: the table is [V, D]: table is f32[3]\n  at @",
+      {"table", "embedding: the table must be [V, D]: table is f32[3]\n  at @",
        CALL { USE; embedding(in["v"], in["ids"]); }},
       {"ids of a table",
-       "embedding: ids are i32: ids is f32[3]\n  hint: cast(ids, tg::i32)?   at @",
+       "embedding: ids must be i32: ids is f32[3]\n  hint: cast(ids, tg::i32)?   at @",
        CALL { USE; embedding(in["x"], in["v"]); }},
       {"ids, rank", "embedding: at most 7 axes: ids is i32[1,1,1,1,1,1,1,1]\n  at @",
        CALL { USE; embedding(in["x"], in["deep_ids"]); }},
       {"take_along_axis, rank",
-       "take_along_axis: needs operands of one rank: x is f32[2,3], ids is i32[4]\n  at @",
+       "take_along_axis: the operands must have the same rank: x is f32[2,3], ids is i32[4]\n  at @",
        CALL { USE; take_along_axis(in["x"], in["ids"], 0); }},
       {"take_along_axis, shape",
        "take_along_axis: shapes do not broadcast outside axis 0: x is y f32[4,5], ids is n "
        "i32[2,3]\n  at @",
        CALL { USE; take_along_axis(in["y"], in["n"], 0); }},
       {"take_along_axis, type",
-       "take_along_axis: ids are i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   at @",
+       "take_along_axis: ids must be i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   at @",
        CALL { USE; take_along_axis(in["x"], in["x"], 0); }},
       {"take_along_axis, axis", "take_along_axis: axis 2 does not exist: x is f32[2,3]\n  at @",
        CALL { USE; take_along_axis(in["x"], in["n"], 2); }},
-      {"gather, rank", "gather: needs operands of one rank: x is f32[2,3], ids is i32[4]\n  at @",
+      {"gather, rank", "gather: the operands must have the same rank: x is f32[2,3], ids is i32[4]\n  at @",
        CALL { USE; gather(in["x"], 0, in["ids"]); }},
       {"gather, shape",
        "gather: axis 0 of ids is larger than that of x: x is f32[2,3], ids is i32[4,1]\n  at @",
        CALL { USE; gather(in["x"], 1, reshape(in["ids"], {4, 1})); }},
-      {"gather, type", "gather: ids are i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   at @",
+      {"gather, type", "gather: ids must be i32: ids is f32[2,3]\n  hint: cast(ids, tg::i32)?   at @",
        CALL { USE; gather(in["x"], 1, in["x"]); }},
       {"one_hot, type", "one_hot: needs i32: ids is x f32[2,3]\n  hint: cast(ids, tg::i32)?   at @",
        CALL { USE; one_hot(in["x"], 4); }},
-      {"one_hot, depth", "one_hot: the depth is at least 1: 0\n  at @",
+      {"one_hot, depth", "one_hot: the depth must be at least 1: 0\n  at @",
        CALL { USE; one_hot(in["ids"], 0); }},
   });
 }
 
 TEST(OpErrors, Builders) {
   expect_op_errors({
-      {"arange", "arange: the number of elements is not negative: -1\n  at @",
+      {"arange", "arange: the number of elements must not be negative: -1\n  at @",
        CALL { USE; arange(-1); }},
-      {"arange, step", "arange: the step is not zero\n  at @",
+      {"arange, step", "arange: the step must not be zero\n  at @",
        CALL { USE; arange(0, 5, 0); }},
-      {"arange, too long", "arange: positions are i32: 4294967296 are too many\n  at @",
+      {"arange, too long", "arange: positions must fit i32: 4294967296 are too many\n  at @",
        CALL { USE; arange(std::int64_t{1} << 32); }},
       {"arange, type", "arange: needs i32 or f32: the dtype is bool\n  at @",
        CALL { USE; arange(3, boolean); }},
-      {"arange, end", "arange: values are i32: 2147483649 does not fit (start 2147483646, stop 2147483650, "
+      {"arange, end", "arange: values must fit i32: 2147483649 does not (start 2147483646, stop 2147483650, "
        "step 1)\n  at @",
        CALL { USE; arange(2147483646, 2147483650); }},
-      {"arange, start", "arange: values are i32: -2147483649 does not fit (start -2147483649, stop 0, "
+      {"arange, start", "arange: values must fit i32: -2147483649 does not (start -2147483649, stop 0, "
        "step 7)\n  at @",
        CALL { USE; arange(-2147483649, 0, 7); }},
       {"linspace", "linspace: needs at least one point: 0\n  at @",
        CALL { USE; linspace(0, 1, 0); }},
-      {"eye", "arange (in eye): the number of elements is not negative: -1\n  at @",
+      {"eye", "arange (in eye): the number of elements must not be negative: -1\n  at @",
        CALL { USE; eye(-1); }},
       {"not an i32", "full: 3000000000 does not fit i32\n  at @",
        CALL { USE; full({2}, 3e9, i32); }},
@@ -395,9 +395,9 @@ TEST(OpErrors, Builders) {
        CALL { USE; in["n"] + std::int64_t{-3000000000}; }},
       {"tril", "tril: needs at least two axes: x is v f32[3]\n  at @",
        CALL { USE; tril(in["v"]); }},
-      {"negative size", "shape: sizes are not negative: -1 after [2]\n  at @",
+      {"negative size", "shape: sizes must not be negative: -1 after [2]\n  at @",
        CALL { USE; zeros({2, -1}); }},
-      {"rank", "shape: at most 8 dimensions: [1,1,1,1,1,1,1,1] has no room for one more\n  at @",
+      {"rank", "shape: at most 8 dimensions are supported: [1,1,1,1,1,1,1,1] already has that many\n  at @",
        CALL { USE; ones({1, 1, 1, 1, 1, 1, 1, 1, 1}); }},
       {"too large",
        "shape: more than 2^60 elements: [1099511627776] with another axis of 1099511627776\n  at @",
@@ -422,7 +422,7 @@ TEST(OpErrors, MachineLearning) {
        "k is cube f32[2,3,4], v is cube f32[2,3,4]\n  at @",
        CALL { USE; attention(in["cube"], in["cube"], in["cube"]); }},
       {"attention, groups",
-       "attention: the heads of k divide those of q: q is image f32[1,3,8,8], k is f32[1,2,8,8], v "
+       "attention: the heads of k must divide those of q: q is image f32[1,3,8,8], k is f32[1,2,8,8], v "
        "is f32[1,2,8,8]\n  at @",
        CALL { USE; attention(in["image"], ones({1, 2, 8, 8}), ones({1, 2, 8, 8})); }},
       {"attention, keys",
@@ -434,27 +434,27 @@ TEST(OpErrors, MachineLearning) {
        "attention: there are no keys to attend to: q is image f32[1,3,8,8], k is f32[1,3,0,8], v is f32[1,3,0,8]\n  at @",
        CALL { USE; attention(in["image"], ones({1, 3, 0, 8}), ones({1, 3, 0, 8}), {.causal = false}); }},
       {"attention, empty heads",
-       "attention: heads have at least one element: q is f32[1,2,3,0], k is f32[1,2,3,0], v is f32[1,2,3,4]\n  at @",
+       "attention: heads must have at least one element: q is f32[1,2,3,0], k is f32[1,2,3,0], v is f32[1,2,3,4]\n  at @",
        CALL { USE; attention(ones({1, 2, 3, 0}), ones({1, 2, 3, 0}), ones({1, 2, 3, 4})); }},
-      {"attention, start", "attention: the start is one i32 number: start is i32[2]\n  at @",
+      {"attention, start", "attention: the start must be one i32 scalar: start is i32[2]\n  at @",
        CALL { USE; attention(in["image"], in["image"], in["image"], arange(2)); }},
       {"attention, a start and everything",
-       "attention: a start says which keys a query sees, and needs causal attention\n  hint: leave the start out   at @",
+       "attention: a start needs causal attention, because it selects the keys that a query sees\n  hint: leave the start out   at @",
        CALL { USE; attention(in["image"], in["image"], in["image"], sum(arange(2)), {.causal = false}); }},
-      {"replace_at", "replace_at: the part is like x but for one axis: x is f32[2,3], part is f32[3,3]\n  at @",
+      {"replace_at", "replace_at: the part must have the type and shape of x, except along one axis: x is f32[2,3], part is f32[3,3]\n  at @",
        CALL { USE; replace_at(in["x"], ones({3, 3}), 1, sum(arange(2))); }},
-      {"replace_at, start", "replace_at: the start is one i32 number: start is i32[2]\n  at @",
+      {"replace_at, start", "replace_at: the start must be one i32 scalar: start is i32[2]\n  at @",
        CALL { USE; replace_at(in["x"], ones({2, 1}), 1, arange(2)); }},
       {"layer_norm",
-       "layer_norm: the bias has the size of the last axis: x is f32[2,3], bias is f32[4]\n  at @",
+       "layer_norm: the bias must have the size of the last axis: x is f32[2,3], bias is f32[4]\n  at @",
        CALL { USE; layer_norm(in["x"], ones({3}), ones({4})); }},
       {"layer_norm, gain",
-       "layer_norm: the gain has the size of the last axis: x is f32[2,3], gain is f32[4]\n  at @",
+       "layer_norm: the gain must have the size of the last axis: x is f32[2,3], gain is f32[4]\n  at @",
        CALL { USE; layer_norm(in["x"], ones({4})); }},
       {"layer_norm of a number", "layer_norm: needs at least one axis: x is s f32[]\n  at @",
        CALL { USE; layer_norm(in["s"], ones({1}), ones({1})); }},
       {"rms_norm",
-       "rms_norm: the gain has the size of the last axis: x is f32[2,3], gain is f32[4]\n  at @",
+       "rms_norm: the gain must have the size of the last axis: x is f32[2,3], gain is f32[4]\n  at @",
        CALL { USE; rms_norm(in["x"], ones({4})); }},
       {"rms_norm of a number", "rms_norm: needs at least one axis: x is s f32[]\n  at @",
        CALL { USE; rms_norm(in["s"], ones({1})); }},
@@ -473,43 +473,43 @@ TEST(OpErrors, MachineLearning) {
        "cross_entropy: needs f32: logits is n i32[2,3]\n  hint: cast(logits, tg::f32)?   at @",
        CALL { USE; cross_entropy(in["n"], in["ids"]); }},
       {"cross_entropy, smoothing",
-       "nll_loss (in cross_entropy): label_smoothing is between 0 and 1: 1.5\n  at @",
+       "nll_loss (in cross_entropy): label_smoothing must be between 0 and 1: 1.5\n  at @",
        CALL { USE; cross_entropy(in["y"], in["ids"], {.label_smoothing = 1.5f}); }},
       {"nll_loss",
        "nll_loss: needs log_probs [..., V] and targets [...]: log_probs is x f32[2,3], targets is "
        "ids i32[4]\n  at @",
        CALL { USE; nll_loss(in["x"], in["ids"]); }},
-      {"huber_loss", "huber_loss: delta is positive: 0\n  at @",
+      {"huber_loss", "huber_loss: delta must be positive: 0\n  at @",
        CALL { USE; huber_loss(in["x"], in["x"], 0); }},
       {"rope", "rope: needs [..., T, D] with an even D: x is f32[2,3]\n  at @",
        CALL { USE; rope(in["x"]); }},
-      {"rope, base", "rope: the base is positive: -1\n  at @",
+      {"rope, base", "rope: the base must be positive: -1\n  at @",
        CALL { USE; rope(in["cube"], -1); }},
-      {"rope, offset", "rope: the offset is one i32 number: offset is ids i32[4]\n  at @",
+      {"rope, offset", "rope: the offset must be one i32 scalar: offset is ids i32[4]\n  at @",
        CALL { USE; rope(in["cube"], 10, in["ids"]); }},
-      {"rope, real offset", "rope: the offset is one i32 number: offset is s f32[]\n  at @",
+      {"rope, real offset", "rope: the offset must be one i32 scalar: offset is s f32[]\n  at @",
        CALL { USE; rope(in["cube"], 10, in["s"]); }},
       {"masked_cross_entropy",
        "cross_entropy (in masked_cross_entropy): needs logits [..., V] and targets [...]: logits "
        "is x f32[2,3], "
        "targets is ids i32[4]\n  at @",
        CALL { USE; masked_cross_entropy(in["x"], in["ids"], in["ids"]); }},
-      {"dropout", "dropout: a probability is between 0 and 1: 1.5\n  at @",
+      {"dropout", "dropout: the probability must be between 0 and 1: 1.5\n  at @",
        CALL { USE; dropout(in["x"], 1.5f); }},
       {"dropout of integers",
        "dropout: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
        CALL { USE; dropout(in["n"], 0.5f); }},
       {"bernoulli", "bernoulli: needs f32: p is n i32[2,3]\n  hint: cast(p, tg::f32)?   at @",
        CALL { USE; bernoulli(in["n"]); }},
-      {"bernoulli, number", "bernoulli: a probability is between 0 and 1: -0.5\n  at @",
+      {"bernoulli, number", "bernoulli: the probability must be between 0 and 1: -0.5\n  at @",
        CALL { USE; bernoulli(-0.5f); }},
-      {"bernoulli, NaN", "bernoulli: a probability is between 0 and 1: nan\n  at @",
+      {"bernoulli, NaN", "bernoulli: the probability must be between 0 and 1: nan\n  at @",
        CALL { USE; bernoulli(std::numeric_limits<float>::quiet_NaN()); }},
       {"uniform", "uniform: needs finite bounds, low <= high: low 2, high 1\n  at @",
        CALL { USE; uniform({3}, 2, 1); }},
       {"uniform, wide", "uniform: needs finite bounds, low <= high: low -3e+38, high 3e+38\n  at @",
        CALL { USE; uniform({3}, -3e38f, 3e38f); }},
-      {"clamp", "clamp: the bounds are numbers: nan and 1\n  at @",
+      {"clamp", "clamp: the bounds must not be NaN: nan and 1\n  at @",
        CALL { USE; clamp(in["x"], std::numeric_limits<float>::quiet_NaN(), 1); }},
       {"categorical", "categorical: needs logits [..., V]: logits is s f32[]\n  at @",
        CALL { USE; categorical(in["s"]); }},
@@ -535,45 +535,45 @@ TEST(OpErrors, Convolution) {
        "conv2d: needs f32: w is n i32[2,3]\n  hint: cast(w, tg::f32)?   at @",
        CALL { USE; conv2d(in["image"], in["n"]); }},
       {"groups",
-       "conv2d: groups divides the channels in and out: groups is 2, x is image f32[1,3,8,8], w is "
+       "conv2d: groups must divide the input and output channels: groups is 2, x is image f32[1,3,8,8], w is "
        "f32[2,1,3,3]\n  at @",
        CALL { USE; conv2d(in["image"], ones({2, 1, 3, 3}), {.groups = 2}); }},
       {"no groups",
-       "conv2d: groups divides the channels in and out: groups is 0, x is image f32[1,3,8,8], w is "
+       "conv2d: groups must divide the input and output channels: groups is 0, x is image f32[1,3,8,8], w is "
        "f32[2,3,3,3]\n  at @",
        CALL { USE; conv2d(in["image"], ones({2, 3, 3, 3}), {.groups = 0}); }},
       {"channels",
        "conv2d: channels differ: x is image f32[1,3,8,8], w is f32[2,4,3,3], groups is 1 (3 "
        "against 4)\n  at @",
        CALL { USE; conv2d(in["image"], ones({2, 4, 3, 3})); }},
-      {"kernel", "conv2d: the kernel is at least 1: 0 x 3\n  at @",
+      {"kernel", "conv2d: the kernel must be at least 1: 0 x 3\n  at @",
        CALL { USE; conv2d(in["image"], ones({2, 3, 0, 3})); }},
-      {"kernel of a parameter", "conv2d: the kernel is at least 1: 0 x 3\n  at @",
+      {"kernel of a parameter", "conv2d: the kernel must be at least 1: 0 x 3\n  at @",
        CALL { USE; conv2d(in["image"], m.flat_kernel); }},
-      {"stride", "conv2d: the stride is at least 1: 1 x 0\n  at @",
+      {"stride", "conv2d: the stride must be at least 1: 1 x 0\n  at @",
        CALL { USE; conv2d(in["image"], m.kernel, {.stride = {1, 0}}); }},
-      {"dilation", "conv2d: the dilation is at least 1: 0 x 0\n  at @",
+      {"dilation", "conv2d: the dilation must be at least 1: 0 x 0\n  at @",
        CALL { USE; conv2d(in["image"], m.kernel, {.dilation = 0}); }},
-      {"padding", "conv2d: the padding is at least 0: -1 x -1\n  at @",
+      {"padding", "conv2d: the padding must be at least 0: -1 x -1\n  at @",
        CALL { USE; conv2d(in["image"], m.kernel, {.padding = -1}); }},
       {"kernel too large",
        "conv2d: the kernel is larger than the padded image: 9 x 9 over x is image f32[1,3,8,8]\n"
        "  at @",
        CALL { USE; conv2d(in["image"], m.kernel, {.dilation = 4}); }},
-      {"pool, kernel", "avg_pool2d: the kernel is at least 1: 0 x 0\n  at @",
+      {"pool, kernel", "avg_pool2d: the kernel must be at least 1: 0 x 0\n  at @",
        CALL { USE; avg_pool2d(in["image"], 0); }},
-      {"pool, stride", "max_pool2d: the stride is at least 1: 0 x 0\n  at @",
+      {"pool, stride", "max_pool2d: the stride must be at least 1: 0 x 0\n  at @",
        CALL { USE; max_pool2d(in["image"], 2, {.stride = 0}); }},
       {"pool, padding",
-       "max_pool2d: the padding is at most half of the kernel: 2 x 2 for 2 x 2\n  at @",
+       "max_pool2d: the padding must be at most half of the kernel: 2 x 2 for 2 x 2\n  at @",
        CALL { USE; max_pool2d(in["image"], 2, {.stride = {}, .padding = 2}); }},
-      {"pool, negative padding", "max_pool2d: the padding is at least 0: 0 x -1\n  at @",
+      {"pool, negative padding", "max_pool2d: the padding must be at least 0: 0 x -1\n  at @",
        CALL { USE; max_pool2d(in["image"], 2, {.stride = {}, .padding = {0, -1}}); }},
       {"pool too large",
        "avg_pool2d: the kernel is larger than the padded image: 9 x 9 over x is image "
        "f32[1,3,8,8]\n  at @",
        CALL { USE; avg_pool2d(in["image"], 9); }},
-      {"upsample", "nearest_upsample2d: the scale is at least 1: 2 x 0\n  at @",
+      {"upsample", "nearest_upsample2d: the scale must be at least 1: 2 x 0\n  at @",
        CALL { USE; nearest_upsample2d(in["image"], {2, 0}); }},
   });
 }
@@ -593,11 +593,11 @@ TEST(OpErrors, LayersNameTheirModule) {
        "  in blocks.0.proj, at @",
        CALL { USE; m.blocks[0].proj(in["y"]); }},
       {"LayerNorm",
-       "layer_norm: the gain has the size of the last axis: x is f32[2,3], gain is norm.g f32[4]\n"
+       "layer_norm: the gain must have the size of the last axis: x is f32[2,3], gain is norm.g f32[4]\n"
        "  in norm, at @",
        CALL { USE; m.norm(in["x"]); }},
       {"Embedding",
-       "embedding (in Embedding): ids are i32: ids is f32[2,3]\n"
+       "embedding (in Embedding): ids must be i32: ids is f32[2,3]\n"
        "  hint: cast(ids, tg::i32)?   in emb, at @",
        CALL { USE; m.emb(in["x"]); }},
       {"Conv2d",
@@ -612,10 +612,10 @@ TEST(OpErrors, LayersNameTheirModule) {
        CALL { USE; m.blocks[0].attn(in["cube"]); }},
       {"Transformer", "Transformer: needs tokens [B, T]: tokens is ids i32[4]\n  at @",
        CALL { USE; m.lm(in["ids"]); }},
-      {"Transformer, context", "Transformer: 5 tokens are longer than the context of 4\n  at @",
+      {"Transformer, context", "Transformer: 5 tokens exceed the context of 4\n  at @",
        CALL { USE; m.lm(zeros({1, 5}, i32)); }},
       {"Transformer, real tokens",
-       "embedding (in Transformer): ids are i32: ids is f32[2,3]\n"
+       "embedding (in Transformer): ids must be i32: ids is f32[2,3]\n"
        "  hint: cast(ids, tg::i32)?   in lm, at @",
        CALL { USE; m.lm(in["x"]); }},
   });
@@ -624,11 +624,11 @@ TEST(OpErrors, LayersNameTheirModule) {
 // With the line that makes the layer, or the model around it.
 TEST(OpErrors, LayersCheckTheirNumbers) {
   expect_errors({
-      {"heads", "SelfAttention: heads divide dim: dim 4, heads 3\n  at @", __LINE__, [] { SelfAttention(4, 3); }},
-      {"no heads", "SelfAttention: sizes are at least 1: dim 4, heads 0\n  at @", __LINE__, [] { SelfAttention(4, 0); }},
-      {"groups", "SelfAttention: groups divide heads: heads 3, groups 2\n  at @",
+      {"heads", "SelfAttention: heads must divide dim: dim 4, heads 3\n  at @", __LINE__, [] { SelfAttention(4, 3); }},
+      {"no heads", "SelfAttention: sizes must be at least 1: dim 4, heads 0\n  at @", __LINE__, [] { SelfAttention(4, 0); }},
+      {"groups", "SelfAttention: groups must divide heads: heads 3, groups 2\n  at @",
        __LINE__, [] { SelfAttention(6, 3, {.groups = 2}); }},
-      {"negative groups", "SelfAttention: groups divide heads: heads 2, groups -1\n  at @",
+      {"negative groups", "SelfAttention: groups must divide heads: heads 2, groups -1\n  at @",
        __LINE__, [] { SelfAttention(4, 2, {.groups = -1}); }},
       {"rotary",
        "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 (size 3)\n  at @",
@@ -640,43 +640,43 @@ TEST(OpErrors, LayersCheckTheirNumbers) {
        "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 (size 3)\n  at @",
        __LINE__, [] { LanguageModel({.dim = 6, .layers = "mamba attention", .heads = 2}); }},
       {"transformer",
-       "Transformer: sizes are at least 1: vocab 256, dim 128, context 128, layers 4, heads 0\n  at @",
+       "Transformer: sizes must be at least 1: vocab 256, dim 128, context 128, layers 4, heads 0\n  at @",
        __LINE__, [] { Transformer({.heads = 0}); }},
-      {"transformer, heads", "SelfAttention: heads divide dim: dim 128, heads 3\n  at @",
+      {"transformer, heads", "SelfAttention: heads must divide dim: dim 128, heads 3\n  at @",
        __LINE__, [] { Transformer({.heads = 3}); }},
-      {"block", "TransformerBlock: sizes are at least 1: dim 0, heads 2\n  at @",
+      {"block", "TransformerBlock: sizes must be at least 1: dim 0, heads 2\n  at @",
        __LINE__, [] { TransformerBlock(0, 2); }},
-      {"mlp", "FeedForward: sizes are at least 1: dim 4, hidden -4\n  at @",
+      {"mlp", "FeedForward: sizes must be at least 1: dim 4, hidden -4\n  at @",
        __LINE__, [] { FeedForward(4, -4, Activation::relu); }},
-      {"linear", "Linear: sizes are at least 1: in 2, out -3\n  at @", __LINE__, [] { Linear(2, -3); }},
-      {"layer norm", "LayerNorm: sizes are at least 1: size 0\n  at @", __LINE__, [] { LayerNorm norm(0); }},
-      {"rms norm", "RMSNorm: sizes are at least 1: size 0\n  at @", __LINE__, [] { RMSNorm norm(0); }},
-      {"embedding", "Embedding: sizes are at least 1: count 0, size 4\n  at @", __LINE__, [] { Embedding(0, 4); }},
-      {"conv1d", "Conv1d: sizes are at least 1: channels 4, kernel 0\n  at @", __LINE__, [] { Conv1d(4, 0); }},
-      {"conv2d", "Conv2d: sizes are at least 1: in 3, out 0, kernel.h 3, kernel.w 3\n  at @",
+      {"linear", "Linear: sizes must be at least 1: in 2, out -3\n  at @", __LINE__, [] { Linear(2, -3); }},
+      {"layer norm", "LayerNorm: sizes must be at least 1: size 0\n  at @", __LINE__, [] { LayerNorm norm(0); }},
+      {"rms norm", "RMSNorm: sizes must be at least 1: size 0\n  at @", __LINE__, [] { RMSNorm norm(0); }},
+      {"embedding", "Embedding: sizes must be at least 1: count 0, size 4\n  at @", __LINE__, [] { Embedding(0, 4); }},
+      {"conv1d", "Conv1d: sizes must be at least 1: channels 4, kernel 0\n  at @", __LINE__, [] { Conv1d(4, 0); }},
+      {"conv2d", "Conv2d: sizes must be at least 1: in 3, out 0, kernel.h 3, kernel.w 3\n  at @",
        __LINE__, [] { Conv2d(3, 0, 3); }},
-      {"conv2d, no groups", "Conv2d: sizes are at least 1: groups 0\n  at @",
+      {"conv2d, no groups", "Conv2d: sizes must be at least 1: groups 0\n  at @",
        __LINE__, [] { Conv2d(3, 2, 3, {.groups = 0}); }},
-      {"conv2d, groups", "Conv2d: groups divide in and out: in 4, out 3, groups 2\n  at @",
+      {"conv2d, groups", "Conv2d: groups must divide in and out: in 4, out 3, groups 2\n  at @",
        __LINE__, [] { Conv2d(4, 3, 3, {.groups = 2}); }},
   });
   EXPECT_EQ(text_of([] { init::function({}); }), "init::function: the function is empty");
-  // Nothing is scaled then, not the other projection either.
+  // Then nothing is scaled, not even the other projection.
   TransformerBlock block(4, 2, {.attention = {.W = {.init = init::constant(3)}},
                                 .mlp = {.down = {.W = {.init = init::step_size(0.1f, 1)}}}});
-  const std::string tail = " makes logarithms, which a factor does not scale\n  hint: another init for this projection";
+  const std::string tail = " produces logarithms, which a factor cannot scale\n  hint: another init for this projection";
   EXPECT_EQ(text_of([&] { block.scale_residual_start(0.5f); }),
             "scale_residual_start: init::step_size" + tail);
   EXPECT_EQ(block.attn.o.W.init().a, 3);
   MambaBlock mamba({.dim = 4}, {.out_proj = {.init = init::log_of_uniform(1, 2)}});
   EXPECT_EQ(text_of([&] { mamba.scale_residual_start(0.5f); }),
             "scale_residual_start: init::log_of_uniform" + tail);
-  // A container's own line is no help: none is better.
+  // The line of a container in the standard library does not help, so there is none.
   std::vector<Linear> layers;
-  EXPECT_EQ(text_of([&] { layers.emplace_back(2, -3); }), "Linear: sizes are at least 1: in 2, out -3");
+  EXPECT_EQ(text_of([&] { layers.emplace_back(2, -3); }), "Linear: sizes must be at least 1: in 2, out -3");
 }
 
-// What goes wrong inside a layer, or below the ops, has the line of the user's call.
+// Errors inside a layer or below the ops have the line of the user's call.
 TEST(OpErrors, TheLineIsTheUsers) {
   expect_op_errors({
       {"shape of an op", "embedding: more than 2^60 elements: [2147483648] with another axis of 2147483648\n  at @",
@@ -685,7 +685,7 @@ TEST(OpErrors, TheLineIsTheUsers) {
        CALL { USE; one_hot(in["deep_ids"], 3); }},
       {"nothing to join", "concat: needs at least one part\n  at @",
        CALL { USE; concat({}, 1); }},
-      {"a vector of shapes", "shape: sizes are not negative: -2 after []\n  at @",
+      {"a vector of shapes", "shape: sizes must not be negative: -2 after []\n  at @",
        CALL { USE; Shape(std::vector<std::int64_t>{-2}); }},
       {"a block",
        "layer_norm (in TransformerBlock): needs at least one axis: x is s f32[]\n  at @",

@@ -1,5 +1,5 @@
-// The rules of primitives that no op function lets through: the parser of graphs and the passes
-// meet them, so they have texts of their own.
+// The rules of primitives that op functions check before: the parser of graphs and the passes can
+// break them, so they have their own texts.
 #include <limits>
 
 #include "ops/table.h"
@@ -42,7 +42,7 @@ TEST(Rules, Elementwise) {
   expect_rules({
       {"add", {kX, kY}, {}, "operands differ: f32[2,3] against f32[4,5]", ""},
       {"add", {kX, kN}, {}, "operands differ: f32[2,3] against i32[2,3]", ""},
-      {"add", {kFlag, kFlag}, {}, "needs numbers: bool[2,3]", "cast to tg::i32 or tg::f32"},
+      {"add", {kFlag, kFlag}, {}, "needs i32 or f32: bool[2,3]", "cast to tg::i32 or tg::f32"},
       {"div", {kN, kN}, {}, "needs f32: i32[2,3]", "cast to tg::f32"},
       {"less", {kX, kN}, {}, "operands differ: f32[2,3] against i32[2,3]", ""},
       {"logical_and",
@@ -100,7 +100,7 @@ TEST(Rules, Leaves) {
       {"iota",
        {},
        ir::IotaAttrs{std::int64_t{1} << 31},
-       "positions are i32: 2147483648 are too many",
+       "positions must fit i32: 2147483648 are too many",
        ""},
       {"constant", {}, ir::ConstantAttrs{0x1p31, i32}, "2147483648 does not fit i32", ""},
       {"constant",
@@ -118,16 +118,16 @@ TEST(Rules, Reductions) {
       {"reduce_sum",
        {kFlag},
        ir::AxesAttrs{{0}},
-       "needs numbers: x is bool[2,3]",
+       "needs i32 or f32: x is bool[2,3]",
        "cast to tg::i32"},
       {"argmax", {kX}, ir::AxisAttrs{2}, "axis 2 does not exist: x is f32[2,3]", ""},
-      {"argmin", {kFlag}, ir::AxisAttrs{1}, "needs numbers: x is bool[2,3]", "cast to tg::i32"},
+      {"argmin", {kFlag}, ir::AxisAttrs{1}, "needs i32 or f32: x is bool[2,3]", "cast to tg::i32"},
       {"argmin", {{f32, {2, 0}}}, ir::AxisAttrs{1}, "axis 1 is empty: x is f32[2,0]", ""},
       {"cumsum", {kX}, ir::CumsumAttrs{-1, false}, "axis -1 does not exist: x is f32[2,3]", ""},
       {"cumsum",
        {kFlag},
        ir::CumsumAttrs{0, false},
-       "needs numbers: x is bool[2,3]",
+       "needs i32 or f32: x is bool[2,3]",
        "cast to tg::i32"},
   });
 }
@@ -156,7 +156,7 @@ TEST(Rules, MovementAndWindows) {
       {"pad",
        {kX},
        ir::PadAttrs{0, 0, -1, 0},
-       "padding is not negative: 0 before, -1 after",
+       "padding must not be negative: 0 before, -1 after",
        "use narrow to cut"},
       {"flip", {kX}, ir::AxisAttrs{-1}, "axis -1 does not exist: x is f32[2,3]", ""},
       {"concat", {kX, kY}, ir::AxisAttrs{2}, "axis 2 does not exist: x is f32[2,3]", ""},
@@ -169,7 +169,7 @@ TEST(Rules, MovementAndWindows) {
       {"windows",
        {kX},
        ir::WindowAttrs{1, 2, 0, 1, 3},
-       "size, stride and dilation are at least 1: 2, 0, 1",
+       "size, stride and dilation must be at least 1: 2, 0, 1",
        ""},
       {"windows",
        {kX},
@@ -179,7 +179,7 @@ TEST(Rules, MovementAndWindows) {
       {"fold",
        {kX},
        ir::WindowAttrs{0, 2, 1, 1, 4},
-       "these are not windows of 2 elements of an axis of 4: x is f32[2,3]",
+       "x does not consist of windows of 2 elements over an axis of 4: x is f32[2,3]",
        ""},
   });
 }
@@ -196,8 +196,8 @@ TEST(Rules, MatmulAndIndexing) {
        {},
        "needs [batch..., M, K] and [batch..., K, N]: a is f32[2,3], b is f32[3]",
        ""},
-      {"embedding", {kV, kIds}, {}, "the table is [V, D]: table is f32[3]", ""},
-      {"embedding", {kX, kV}, {}, "ids are i32: ids is f32[3]", "cast(ids, tg::i32)?"},
+      {"embedding", {kV, kIds}, {}, "the table must be [V, D]: table is f32[3]", ""},
+      {"embedding", {kX, kV}, {}, "ids must be i32: ids is f32[3]", "cast(ids, tg::i32)?"},
       {"segment_sum",
        {kX, kIds},
        ir::RowsAttrs{5},
@@ -216,7 +216,7 @@ TEST(Rules, MatmulAndIndexing) {
       {"check_index",
        {kX},
        ir::CheckAttrs{4},
-       "ids are i32: ids is f32[2,3]",
+       "ids must be i32: ids is f32[2,3]",
        "cast(ids, tg::i32)?"},
   });
 }
@@ -242,7 +242,7 @@ TEST(Rules, Attention) {
   const ir::Type q{f32, {1, 2, 3, 4}};
   const ir::AttentionAttrs attrs{true, 0.5};
   expect_rules({
-      {"attention", {q, q}, attrs, "needs q, k, v, and perhaps a start", ""},
+      {"attention", {q, q}, attrs, "needs q, k, v, and optionally a start", ""},
       {"attention",
        {q, q, {f32, {1, 2, 3}}},
        attrs,
@@ -252,7 +252,7 @@ TEST(Rules, Attention) {
       {"attention_gradient",
        {q, q, q},
        attrs,
-       "needs q, k, v, what attention gave, its gradient, and perhaps a start",
+       "needs q, k, v, the result of attention, its gradient, and optionally a start",
        ""},
       // 24 results and 6 sums.
       {"attention_gradient",

@@ -1,5 +1,5 @@
-// The text of every message about numbers that go in and come out, and that a bad call changes
-// nothing: neither parameters nor optimizer state nor the count of steps.
+// The text of every error about inputs and results. A bad call changes nothing: neither parameters
+// nor optimizer state nor the step count.
 #include <cmath>
 #include <limits>
 
@@ -51,8 +51,8 @@ Training<Tiny> trained(int steps = 3) {
   return train;
 }
 
-// As expect_errors; and afterwards everything is as before, and the next step is the one that
-// would have come.
+// Like expect_errors. Afterwards everything is as before, and the next step is the one that would
+// have come.
 void expect_harmless(Training<Tiny>& train, const std::vector<Row>& rows,
                      const char* file = __builtin_FILE()) {
   auto twin = trained(static_cast<int>(train.steps()));
@@ -221,7 +221,7 @@ TEST(RunErrors, OptimizerState) {
       });
 }
 
-// Parameters and state together: whichever is bad, neither is changed.
+// Parameters and state together: if either is bad, neither changes.
 TEST(RunErrors, Restore) {
   auto train = trained();
   NamedArrays parameters = train.download(), state = train.optimizer_state();
@@ -309,9 +309,9 @@ TEST(RunErrors, Results) {
        "  hint: .clip_grad_norm",
        0, [&] { plain.grad_norm(); }},
       {"stage",
-       "show: there is no stage 'emit': the stages are trace, differentiate, update, simplify, "
-       "fuse, plan, lower, wgsl",
-       0, [&] { train.show("emit"); }},
+       "show: there is no stage 'wgsl': the stages are trace, recognise, differentiate, update, "
+       "simplify, materialise, fuse, plan, lower, emit, load",
+       0, [&] { train.show("wgsl"); }},
       {"stage of a forward pass", "show: a forward program has no stage 'differentiate'", 0,
        [&] { infer.show("differentiate"); }},
       {"update of a forward pass", "show: a forward program has no stage 'update'", 0,
@@ -397,7 +397,7 @@ TEST(RunErrors, Arrays) {
        [] {
          Array({2}, Ints{1, 2, 3});
        }},
-      {"type", "Array: integers do not make an f32 array", 0, [] { Array({1}, Ints{1}, f32); }},
+      {"type", "Array: integers cannot fill an f32 array", 0, [] { Array({1}, Ints{1}, f32); }},
       {"floats", "Array: floats() of an array of i32\n  hint: ints()", 0,
        [] {
          const Array numbers({1}, Ints{1});

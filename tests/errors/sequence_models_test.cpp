@@ -1,5 +1,4 @@
-// The text of every message of causal convolution, selective scan, ssd, and the models of
-// sequences.
+// The text of every error of causal convolution, selective scan, ssd, and the sequence models.
 #include "tests/errors/expect_error.h"
 
 namespace tensorgrad::errors {
@@ -73,9 +72,9 @@ TEST(SequenceErrors, SelectiveScan) {
        "delta is f32[2,6,4], "
        "A_log is f32[4,3], B is f32[2,6,3], C is f32[2,6,3], D is f32[4]\n  at @",
        CALL { return selective_scan(in["n"], in["x"], in["w"], ones({2, 6, 3}), ones({2, 6, 3}), in["bias"]); }},
-      {"no chunk", "selective_scan: a chunk is 1 to 256 steps long: 0\n  at @",
+      {"no chunk", "selective_scan: a chunk must be 1 to 256 steps long: 0\n  at @",
        CALL { return selective_scan(in["x"], in["x"], in["w"], ones({2, 6, 3}), ones({2, 6, 3}), in["bias"], {.chunk = 0}); }},
-      {"long chunk", "selective_scan: a chunk is 1 to 256 steps long: 257\n  at @",
+      {"long chunk", "selective_scan: a chunk must be 1 to 256 steps long: 257\n  at @",
        CALL { return selective_scan(in["x"], in["x"], in["w"], ones({2, 6, 3}), ones({2, 6, 3}), in["bias"], {.chunk = 257}); }},
   });
 }
@@ -98,9 +97,9 @@ TEST(SequenceErrors, Ssd) {
        "A_log is f32[4], B is f32[2,6,2,3], C is B f32[2,6,2,3], D is A_log f32[4]\n  at @",
        CALL { return ssd(in["heads"], in["n"], in["A_log"], in["B"], in["B"], in["A_log"]); }},
       {"groups",
-       "ssd: the groups of B and C divide the heads of x: x is heads f32[2,6,4,5], B is odd f32[2,6,3,3]\n  at @",
+       "ssd: the groups of B and C must divide the heads of x: x is heads f32[2,6,4,5], B is odd f32[2,6,3,3]\n  at @",
        CALL { return ssd(in["heads"], in["dt"], in["A_log"], in["odd"], in["odd"], in["A_log"]); }},
-      {"chunk", "ssd: a chunk has at least one position: 0\n  at @",
+      {"chunk", "ssd: a chunk must have at least one position: 0\n  at @",
        CALL { return ssd(in["heads"], in["dt"], in["A_log"], in["B"], in["B"], in["A_log"], {.chunk = 0}); }},
   });
 }
@@ -138,40 +137,40 @@ TEST(SequenceErrors, Models) {
   });
 }
 
-// They carry the line that makes the model.
+// The errors have the line that makes the model.
 TEST(SequenceErrors, SizesOfModels) {
   expect_errors({
-      {"state", "MambaBlock: sizes are at least 1: dim 4, state 0, conv 4, expand 2\n  at @",
+      {"state", "MambaBlock: sizes must be at least 1: dim 4, state 0, conv 4, expand 2\n  at @",
        __LINE__, [] { MambaBlock({.dim = 4, .state = 0}); }},
-      {"rank", "MambaBlock: dt_rank is at least 0: -1\n  at @",
+      {"rank", "MambaBlock: dt_rank must be at least 0: -1\n  at @",
        __LINE__, [] { MambaBlock({.dim = 4, .dt_rank = -1}); }},
-      {"head size", "Mamba2Block: sizes are at least 1: dim 4, state 64, conv 4, expand 2, head_size 0, groups 1\n  at @",
+      {"head size", "Mamba2Block: sizes must be at least 1: dim 4, state 64, conv 4, expand 2, head_size 0, groups 1\n  at @",
        __LINE__, [] { Mamba2Block({.dim = 4, .head_size = 0}); }},
-      {"heads", "Mamba2Block: head_size divides expand * dim: expand 2, dim 4, head_size 3\n  at @",
+      {"heads", "Mamba2Block: head_size must divide expand * dim: expand 2, dim 4, head_size 3\n  at @",
        __LINE__, [] { Mamba2Block({.dim = 4, .head_size = 3}); }},
-      {"groups", "Mamba2Block: groups divide the heads, expand * dim / head_size: 4 heads, groups 3\n  at @",
+      {"groups", "Mamba2Block: groups must divide the heads, expand * dim / head_size: 4 heads, groups 3\n  at @",
        __LINE__, [] { Mamba2Block({.dim = 4, .head_size = 2, .groups = 3}); }},
       {"kind", "LanguageModel: unknown layer 'mambo' in \"mamba mambo\"\n  hint: mamba, mamba2 or attention   at @",
        __LINE__, [] { LanguageModel({.dim = 4, .layers = "mamba mambo"}); }},
-      {"Mamba", "Mamba: sizes are at least 1: vocab 5, layers 0, dim 4\n  at @",
+      {"Mamba", "Mamba: sizes must be at least 1: vocab 5, layers 0, dim 4\n  at @",
        __LINE__, [] { Mamba({.vocab = 5, .layers = 0, .dim = 4}); }},
-      {"Mamba, inside", "MambaBlock: sizes are at least 1: dim 4, state 16, conv 0, expand 2\n  at @",
+      {"Mamba, inside", "MambaBlock: sizes must be at least 1: dim 4, state 16, conv 0, expand 2\n  at @",
        __LINE__, [] { Mamba({.dim = 4, .conv = 0}); }},
-      {"Mamba2", "Mamba2: sizes are at least 1: vocab 0, layers 1, dim 4\n  at @",
+      {"Mamba2", "Mamba2: sizes must be at least 1: vocab 0, layers 1, dim 4\n  at @",
        __LINE__, [] { Mamba2({.vocab = 0, .layers = 1, .dim = 4}); }},
-      {"Transformer", "Transformer: sizes are at least 1: vocab 5, dim 4, context 128, layers -1, heads 2\n  at @",
+      {"Transformer", "Transformer: sizes must be at least 1: vocab 5, dim 4, context 128, layers -1, heads 2\n  at @",
        __LINE__, [] { Transformer({.vocab = 5, .dim = 4, .layers = -1, .heads = 2}); }},
-      {"LanguageModel", "LanguageModel: sizes are at least 1: vocab 0, dim 4\n  at @",
+      {"LanguageModel", "LanguageModel: sizes must be at least 1: vocab 0, dim 4\n  at @",
        __LINE__, [] { LanguageModel({.vocab = 0, .dim = 4}); }},
-      {"no layers", "LanguageModel: layers names at least one layer: it is empty\n  at @",
+      {"no layers", "LanguageModel: layers must name at least one layer: it is empty\n  at @",
        __LINE__, [] { LanguageModel({.vocab = 5, .dim = 4, .layers = ""}); }},
-      {"cache", "SelfAttention::state: sizes are at least 1: batch 1, capacity 0\n  at @",
+      {"cache", "SelfAttention::state: sizes must be at least 1: batch 1, capacity 0\n  at @",
        __LINE__, [] { LanguageModel({.dim = 4, .layers = "attention", .heads = 2}).state(1, 0); }},
-      {"batch", "MambaBlock::state: sizes are at least 1: batch -1\n  at @",
+      {"batch", "MambaBlock::state: sizes must be at least 1: batch -1\n  at @",
        __LINE__, [] { Mamba({.layers = 1, .dim = 4}).state(-1); }},
-      {"batch of Mamba2", "Mamba2Block::state: sizes are at least 1: batch 0\n  at @",
+      {"batch of Mamba2", "Mamba2Block::state: sizes must be at least 1: batch 0\n  at @",
        __LINE__, [] { Mamba2({.layers = 1, .dim = 4, .head_size = 4}).state(0); }},
-      {"context", "Transformer::state: the cache is no longer than the context: capacity 9, context 4\n  at @",
+      {"context", "Transformer::state: the cache must not be longer than the context: capacity 9, context 4\n  at @",
        __LINE__, [] { Transformer({.vocab = 5, .dim = 4, .context = 4, .layers = 1, .heads = 2}).state(1, 9); }},
   });
 }

@@ -26,7 +26,7 @@ inline Snapshot snapshot(const TrainingHandle& train) {
   return out;
 }
 
-// The same without the count of steps made, which a failed step advances too.
+// The same without the step count, which a failed step advances too.
 inline Snapshot numbers_of(const TrainingHandle& train) {
   Snapshot out = snapshot(train);
   out.state.erase("step");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes bpe/: byte-level BPE as GPT-2 has it, in the plainest way, as truth for tests/io.
+"""Writes bpe/: byte-level BPE of GPT-2, in the simplest way, as the reference for tests/io.
 
     python3 tests/fixtures_more/bpe_reference.py        # seconds; writes beside itself, the same bytes each time
 
@@ -44,7 +44,7 @@ The rough sea, the rougher wind, the roughest night. They're counting, we're cou
 # ---- splitting
 
 def character_class(prefix):
-    """The characters whose category begins so, as the inside of a class of a regular expression."""
+    """The characters whose category starts with this, as the inside of a regex character class."""
     codes = [c for c in range(0x110000) if unicodedata.category(chr(c)).startswith(prefix)]
     parts, begin = [], codes[0]
     for this, following in zip(codes, codes[1:] + [None]):
@@ -60,7 +60,7 @@ WORD = re.compile(rf"'s|'t|'re|'ve|'m|'ll|'d| ?[{L}]+| ?[{N}]+| ?[^{S}{L}{N}]+|[
 
 
 def cut(text, special):
-    """Pieces of text and special tokens, by turns."""
+    """Pieces of text and special tokens, alternating."""
     if not special:
         return [text]
     longest_first = sorted(special, key=len, reverse=True)
@@ -181,7 +181,7 @@ def random_texts(rng):
             text[place:place + length] = bytes(rng.choice(stray) for _ in range(rng.randrange(3)))
         texts.append(bytes(text))
     texts += [rng.randbytes(rng.randrange(1, 60)) for _ in range(60)]
-    # Any characters at all, of the planes that have some.
+    # Random characters of the assigned planes.
     for _ in range(60):
         codes = [rng.choice([rng.randrange(0x3000), rng.randrange(0x11000), rng.randrange(0x20000)]) for _ in range(25)]
         texts.append("".join(chr(c) for c in codes if not 0xd800 <= c < 0xe000).encode())
@@ -197,7 +197,7 @@ WRITTEN = [b"", b"a", b" ", b"\n", b"Hello world", b"Hello  world", b"  two", b"
 
 
 def scrambled(rng):
-    """Merges over a and b whose order is random: a pair may be stronger than those that make its parts."""
+    """Merges over a and b in random order: a pair may be stronger than the merges that make its parts."""
     tokens, merges = [b"a", b"b"], []
     while len(merges) < 30:
         left, right = rng.choice(tokens), rng.choice(tokens)
@@ -253,7 +253,7 @@ def main():
         "scrambled": [case(other, t) for t in few],
         "trainings": trainings,
     }
-    # A case a line.
+    # One case per line.
     (HERE / "cases.json").write_text(json.dumps(cases).replace(', {"text"', ',\n{"text"') + "\n")
 
 

@@ -37,7 +37,7 @@ def write_safetensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-# ---- inputs: a shape stands for normal numbers; `real`, `ints` and `given` say otherwise
+# ---- inputs: a shape means normally distributed values, unless `real`, `ints` or `given` is used
 
 def real(*shape, low=None, high=None, scale=1.0):
     n = math.prod(shape)
@@ -58,7 +58,7 @@ cases, tensors = [], {}
 
 
 def case(name, op, inputs, attrs=None, grads=None):
-    """`grads`: the inputs that have a gradient; all of the real ones unless said."""
+    """`grads`: the inputs that have a gradient; by default all real ones."""
     attrs = attrs or {}
     inputs = {k: v if v and isinstance(v[0], str) else real(*v) for k, v in inputs.items()}
     values = {k: Tensor(s, map(Number, v) if d == "f32" else v) for k, (d, s, v) in inputs.items()}

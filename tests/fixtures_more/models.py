@@ -1,4 +1,4 @@
-"""Training runs: the models of the format over scalar.py, and Adam as its definition has it."""
+"""Training runs: the models of the format over scalar.py, and Adam by its definition."""
 import math
 
 from scalar import Number, Tensor, UNARY, backward, elementwise, total

@@ -1,4 +1,4 @@
-"""Numbers that remember how they were made: reverse-mode differentiation of plain Python floats.
+"""Scalars that record how they were computed: reverse-mode differentiation of plain Python floats.
 
 Slow and simple on purpose. It shares nothing with tensorgrad, so that what it computes can be held
 against it. Tensors are a shape and a flat list of numbers, row-major.
@@ -111,7 +111,7 @@ UNARY = {
 
 
 def backward(result, cotangents):
-    """Adds the gradient of sum(result * cotangents) to everything it was made from."""
+    """Adds the gradient of sum(result * cotangents) to all of its inputs."""
     order, seen = [], set()
     stack = [(n, False) for n in result]
     while stack:
@@ -162,7 +162,7 @@ def broadcast_shape(*shapes):
 
 
 def broadcast_index(shape, index):
-    """The index into a tensor of that shape that a broadcast index means."""
+    """Maps a broadcast index to an index into a tensor of that shape."""
     tail = index[len(index) - len(shape):]
     return [i if size > 1 else 0 for size, i in zip(shape, tail)]
 

@@ -19,7 +19,7 @@ TOKENS = [[3, 1, 4, 1, 5, 9], [10, 2, 6, 0, 7, 8]]
 
 
 class Weights:
-    """Tensors by name: a shape and f32 numbers, row-major."""
+    """Tensors by name: a shape and f32 values, row-major."""
 
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -38,7 +38,7 @@ class Weights:
         return values
 
     def rows(self, name):
-        """A matrix as a list of its rows; axes of size 1 in between do not count."""
+        """A matrix as a list of rows; ignores axes of size 1 in between."""
         shape, values = self.tensors[name]
         return [values[i * shape[-1]:(i + 1) * shape[-1]] for i in range(shape[0])]
 
@@ -137,7 +137,7 @@ def gpt2_weights():
                                         ("mlp.c_fc", DIM, 4 * DIM), ("mlp.c_proj", 4 * DIM, DIM)):
             w.draw(h + name + ".weight", size_in, size_out)
             w.draw(h + name + ".bias", size_out)
-        # Buffers, as older files have them: the causal mask and what stands for minus infinity.
+        # Buffers of older files: the causal mask and the value used for minus infinity.
         w.put(h + "attn.bias", (1, 1, CONTEXT, CONTEXT), [float(s <= t) for t in range(CONTEXT) for s in range(CONTEXT)])
         w.put(h + "attn.masked_bias", (), [-1e4])
     w.draw("transformer.ln_f.weight", DIM, mean=1)

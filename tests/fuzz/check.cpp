@@ -29,7 +29,7 @@ Configuration with_all(int threads, bool guards = false) {
           {.threads = threads, .simplify = true, .guards = guards}};
 }
 
-// Temporaries lie in several arenas, and stages run from their last kernel to their first.
+// Temporaries are in several arenas, and stages run their kernels in reverse order.
 Configuration in_pieces() {
   return {"in pieces, backwards",
           {.threads = 1, .simplify = true, .piece = 128, .backwards = true}};
@@ -47,7 +47,7 @@ Configuration random_subset(Random random) {
   return without(names, 2);
 }
 
-// The same on a GPU, where numbers of threads mean nothing.
+// The same on a GPU, where the number of threads has no meaning.
 Configuration on(const std::string& device, Configuration configuration) {
   eval::EvalOptions& options = configuration.options;
   options.device = device;
@@ -75,7 +75,7 @@ std::vector<Configuration> configurations(std::uint64_t seed, const std::string&
   if (device == "cpu")
     return {with_all(1), without({"fuse"}),           with_all(seed % 2 ? 2 : 3),
             in_pieces(), random_subset(Random(seed)), all[3 + seed % (all.size() - 3)]};
-  // Shaders take long to compile: one more besides the repetition.
+  // Compiling shaders takes long, so run only one more configuration besides the repetition.
   all.push_back(on(device, random_subset(Random(seed))));
   return {all[0], all[1], all[2 + seed % (all.size() - 2)]};
 }
@@ -95,13 +95,13 @@ Verdict check(const Built& built, const std::vector<Configuration>& configuratio
 
   const bool flat = built.graph.find(ir::Result::Kind::flat_gradient, "") >= 0;
   bool many = false;
-  // By what was left out. On a GPU also by where memory is: that is text of the shader, and a
-  // driver may join other products and sums to one rounding then.
+  // Results may differ by the passes left out. On a GPU also by memory layout, because that is text
+  // of the shader, and a driver may then fuse other multiplications and additions.
   std::map<std::vector<std::string>, eval::Evaluated> seen;
   for (const Configuration& configuration : configurations) {
     eval::EvalOptions options = configuration.options;
     if (flat) options.parameters = &built.parameters;
-    if (flat && options.guards) continue;  // parts of the flat tensor cannot be moved apart
+    if (flat && options.guards) continue;  // the flat tensor must stay contiguous
     const auto fail = [&](const std::string& what) {
       return Verdict{Kind::fails, what, configuration.name};
     };
@@ -114,7 +114,7 @@ Verdict check(const Built& built, const std::vector<Configuration>& configuratio
     if (!got.damage.empty()) return fail(got.damage);
     for (std::size_t r = 0; r < expected.results.size(); ++r) {
       std::string difference = fuzz::difference(expected, r, got.results[r]);
-      if (!difference.empty() && !many) {  // a tie that few runs missed?
+      if (!difference.empty() && !many) {  // maybe a tie that the runs with roundings missed
         many = true;
         expected = expect(built.graph, built.leaves, kManyRuns, rounding);
         allow_alike(expected);

@@ -18,8 +18,8 @@ namespace {
 using ir::Core;
 using reference::Value;
 
-constexpr double kMargin = 4;      // of what is allowed over what was seen
-constexpr double kLargest = 1e18;  // squares of it are floats still
+constexpr double kMargin = 4;      // allowed error divided by the largest measured error
+constexpr double kLargest = 1e18;  // its square still fits a float
 
 const reference::Evaluation& evaluation_of(std::string_view name) {
   static const auto all = [] {
@@ -34,7 +34,7 @@ const reference::Evaluation& evaluation_of(std::string_view name) {
   return *all.at(name);
 }
 
-// Adds up: roundings are relative to the terms, not to the result.
+// Sums: roundings are relative to the terms, not to the result.
 bool adds(const ir::Primitive& op) {
   switch (op.core) {
     case Core::reduce:
@@ -55,7 +55,7 @@ bool adds(const ir::Primitive& op) {
   }
 }
 
-// Picks operands or only changes their sign: gradients rely on the result being one of them.
+// Selects operands or only changes their sign: gradients rely on the result being one of them.
 bool is_exact(const ir::Primitive& op) {
   for (const char* name :
        {"where", "maximum", "minimum", "relu", "neg", "abs", "sign", "copy", "random"})
@@ -74,9 +74,9 @@ double magnitude(const Value& value) {
   return most;
 }
 
-// Roundings of what stands inside an op, where it is much larger than the result: the exponent in
-// gelu and gelu_tanh, log_softmax's logarithm of a number near 1. The gradient of attention is made
-// of differences between g v^T and its mean, which cancel where the scores leave no choice.
+// Roundings of intermediate values that are much larger than the result: the exponent in gelu and
+// gelu_tanh, the logarithm in log_softmax of a value near 1. The gradient of attention consists of
+// differences between g v^T and its mean, which cancel where one score dominates.
 void round_inside(const ir::Node& node, Value& value, const std::vector<const Value*>& in,
                   const Rounding& rounding, Random& random) {
   const Value& x = *in[0];
@@ -85,17 +85,17 @@ void round_inside(const ir::Node& node, Value& value, const std::vector<const Va
   const double part = gelu || name == "log_softmax"                     ? rounding.part
                       : name == "log" || name == "sin" || name == "cos" ? rounding.absolute
                                                                         : 0;
-  // The result of gelu is as exact as its exponent, which is at most 2 + x^2 long.
+  // The result of gelu is as exact as its exponent, which is at most 2 + x^2.
   for (std::size_t i = 0; part > 0 && i < value.data.size(); ++i)
     value.data[i] += part * (2 * random.unit() - 1) *
                      (gelu ? value.data[i] * (4 + 2 * x.data[i] * x.data[i]) : 1);
   if (node.op->core == Core::attention_gradient) {
     const double most =
         magnitude(*in[4]) * magnitude(*in[2]) * std::max(magnitude(*in[0]), magnitude(*in[1]));
-    if (!std::isfinite(most)) return;  // no allowance where a number is lost
+    if (!std::isfinite(most)) return;  // no tolerance where a value is lost
     for (double& y : value.data) y += rounding.part * (2 * random.unit() - 1) * most;
   }
-  // Added one after the other, in f32: equal terms are rounded to the same side.
+  // Added in sequence in f32: equal terms are rounded in the same direction.
   if (node.op->core == Core::segment_sum || node.op->core == Core::scatter_add)
     round(value, random, 0x1p-25 * static_cast<double>(x.data.size()));
 }

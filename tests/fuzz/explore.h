@@ -1,4 +1,4 @@
-// One seed from beginning to end: generate, check, and where it fails shrink and report.
+// Runs one seed: generates a program, checks it, and shrinks and reports a failure.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ struct Explored {
 
 Explored explore(std::uint64_t seed, const std::string& device = "cpu");
 
-// Checks a program in the configurations of this seed; an op that refuses its operands is unclear.
+// Checks a program in the configurations of this seed. If an op refuses its operands, the result is
+// unclear.
 Verdict check_program(const Program& program, std::uint64_t seed,
                       const std::string& device = "cpu");
 

@@ -1,6 +1,6 @@
 // Runs random programs. As a test: seeds 0 to 1,999, one test each, and some of them on a GPU. By
 // hand:
-//   test_fuzz --programs 100000 [--seed 17]   so many programs from that seed on
+//   test_fuzz --programs 100000 [--seed 17]   that many programs from that seed on
 //   test_fuzz --seed 17                       one program, shrunk if it fails
 //   --device webgpu                           on a GPU
 #include <fmt/format.h>
@@ -57,8 +57,8 @@ int run_by_hand(const std::string& device, std::uint64_t seed, std::uint64_t pro
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  // A software driver compiles for seconds what runs for milliseconds: without optimising, less
-  // than half as long.
+  // A software driver compiles for seconds what runs for milliseconds. Without optimisation it
+  // compiles in less than half the time.
   setenv("GALLIVM_PERF", "nopt", 0);
   setenv("LP_NATIVE_VECTOR_WIDTH", "128", 0);
   std::uint64_t seed = 0, programs = 0;

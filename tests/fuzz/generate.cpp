@@ -11,7 +11,7 @@
 namespace tensorgrad::fuzz {
 namespace {
 
-constexpr double kLargeValue = 30;  // a value that grew beyond is tamed
+constexpr double kLargeValue = 30;  // larger values are limited by tanh
 constexpr int kMostAxes = 5;
 
 bool broadcasts(const Shape& a, const Shape& b) {
@@ -81,7 +81,7 @@ class Generator {
     if (random_.chance(0.3)) draw_leaf("state");
   }
 
-  // A value of that element type, rather a young one; rather one that broadcasts with `beside`.
+  // A value of that element type, preferably a recent one that broadcasts with `beside`.
   int draw_operand(char kind, const Shape* beside) {
     std::vector<int> all, fitting;
     const auto& values = assembler_.values();

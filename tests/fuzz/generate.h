@@ -1,5 +1,5 @@
-// From a seed to a program: leaves, 5 to 40 ops, a loss of some values, the gradients of all or
-// some parameters, outputs from the middle, updates of state and parameters.
+// Generates a program from a seed: leaves, 5 to 40 ops, a loss of some values, the gradients of all
+// or some parameters, outputs from the middle, updates of state and parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tensorgrad::fuzz {
 
 inline constexpr int kFewestOps = 5, kMostOps = 40;
 
-// The same program for the same seed, everywhere.
+// The same program for the same seed on every platform.
 Program generate(std::uint64_t seed);
 
 }  // namespace tensorgrad::fuzz

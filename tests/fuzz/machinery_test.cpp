@@ -1,5 +1,5 @@
-// The fuzzer's own parts: the same seed gives the same program, the check notices what is wrong,
-// the shrinker arrives at little, and the table knows every op.
+// The parts of the fuzzer: the same seed gives the same program, the check detects errors, the
+// shrinker ends with a small program, and the table has every op.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,7 +87,7 @@ TEST(Check, KnowsMostResultsWell) {
   }
 }
 
-// One element of one result, by a thousandth of the largest.
+// Changes one element of one result by a thousandth of the largest.
 TEST(Check, NoticesOneWrongElement) {
   int noticed = 0, tried = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
@@ -113,7 +113,7 @@ TEST(Check, NoticesOneWrongElement) {
     noticed += changed && verdict.kind == Verdict::Kind::fails;
   }
   EXPECT_GE(tried, 35);
-  EXPECT_GE(noticed, tried - 4);  // the element may hang on a rounding
+  EXPECT_GE(noticed, tried - 4);  // a rounding may decide the element
 }
 
 TEST(Check, NoticesOtherBitsAndDamageAndErrors) {
@@ -163,7 +163,7 @@ TEST(Slope, NoticesAWrongGradient) {
   EXPECT_GE(noticed, tried / 2);  // not where the loss has a kink, or no slope
 }
 
-// Whether a node of the graph satisfies it; no where an op refuses its operands.
+// Whether a node of the graph satisfies it; false if an op refuses its operands.
 template <class F>
 bool has_node(const Program& program, const F& satisfies) {
   try {
@@ -174,7 +174,7 @@ bool has_node(const Program& program, const F& satisfies) {
   }
 }
 
-// The row, not the primitive: ssd makes those too.
+// Tests the row, not the primitive, because ssd makes those too.
 bool calls_cumsum(const Program& program) {
   const bool called = std::any_of(program.code.begin(), program.code.end(), [](const Instr& instr) {
     return std::string_view(instr.row->op) == "cumsum";
@@ -183,7 +183,7 @@ bool calls_cumsum(const Program& program) {
          has_node(program, [](const ir::Node& node) { return node.op->name == "cumsum"; });
 }
 
-// A fault in one op shrinks to that op on a leaf, one result, the smallest sizes.
+// A fault in one op shrinks to that op on a leaf, with one result and the smallest sizes.
 TEST(Shrink, LeavesTheFaultyOp) {
   int shrunk = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -201,7 +201,7 @@ TEST(Shrink, LeavesTheFaultyOp) {
   EXPECT_GE(shrunk, 10);
 }
 
-// A fault that needs a size.
+// A fault that depends on a size.
 TEST(Shrink, KeepsWhatTheFaultNeeds) {
   const auto fails = [](const Program& program) {
     return has_node(program, [](const ir::Node& node) {

@@ -23,7 +23,7 @@ constexpr std::int64_t kMostElements = 50'000;  // of any node of an instruction
 
 Tensor as_f32(const Tensor& x) { return x.dtype() == f32 ? x : cast(x, f32); }
 
-// The values in turn as sum, mean and mean of squares.
+// Combines the values in turn by sum, mean and mean of squares.
 Tensor loss_of(const Program& program, const std::vector<Made>& values) {
   Tensor loss;
   for (std::size_t i = 0; i < program.loss.size(); ++i) {
@@ -55,7 +55,7 @@ optim::UpdateOptions update_options(int optimizer) {
   return options;
 }
 
-// What an optimizer reads besides: state, its rate, and the parameters as one tensor.
+// The other inputs of an optimizer: state, its rate, and the parameters as one tensor.
 void add_optimizer_leaves(Built& built, std::int64_t elements) {
   for (const ir::Node& node : built.graph.nodes) {
     if (!ir::is_leaf(node)) continue;

@@ -1,7 +1,7 @@
 // Program: a random program as plain data. An instruction names a row of the table, earlier values
-// as operands, and a handful of numbers, its dice, from which the row derives sizes, axes and
-// variants. A row makes any operands of the right element types fit, so that whatever the shrinker
-// takes away, what is left is still a program.
+// as operands, and a few random numbers, its dice, from which the row derives sizes, axes and
+// variants. A row makes any operands of the right element types fit, so that a program is still
+// valid after the shrinker has removed parts.
 #pragma once
 
 #include <array>
@@ -26,27 +26,28 @@ struct Instr {
   const Row* row = nullptr;
   std::vector<int> in;
   Dice dice{};
-  bool tame = false;  // tanh over the result: it grew too large
+  bool tame = false;  // applies tanh, because the result grew too large
 
   friend bool operator==(const Instr&, const Instr&) = default;
 };
 
-// Writes the value, made to fit, into a state; or, with value -1, a gradient step into a parameter.
+// Writes the value, made to fit, to a state; or, with value -1, makes a gradient step on a
+// parameter.
 struct Update {
   int leaf = 0, value = -1;
   friend bool operator==(const Update&, const Update&) = default;
 };
 
 struct Program {
-  std::vector<std::int64_t> sizes;  // what the axes of leaves are made of
+  std::vector<std::int64_t> sizes;  // sizes for the axes of leaves
   std::vector<Instr> code;
   std::vector<int> outputs;
-  std::vector<int> loss;    // the values it is made of; none: no gradients
+  std::vector<int> loss;    // the values it combines; none: no gradients
   std::vector<int> wanted;  // parameters whose gradients are results
   std::vector<Update> updates;
   int optimizer = 0;  // trains the wanted parameters as one flat tensor; 0: none
 
-  // One line an instruction, then what becomes of the values.
+  // One line per instruction, then the results.
   std::string text() const;
   friend bool operator==(const Program&, const Program&) = default;
 };
@@ -55,13 +56,13 @@ struct Built {
   ir::Graph graph;
   reference::Leaves leaves;
   schedule::Layout parameters;
-  std::vector<ir::NodeId> values;  // of the instructions; empty where an optimizer renumbered them
+  std::vector<ir::NodeId> values;  // of the instructions; empty if an optimizer renumbered them
 };
 
-// A UserError where an op refuses its operands, which rows avoid.
+// Throws a UserError if an op refuses its operands, which rows avoid.
 Built build(const Program& program);
 
-// Builds one instruction after the other; the generator looks at what it has so far.
+// Builds one instruction at a time, so that the generator can inspect the values so far.
 struct Made {
   Tensor tensor;
   std::int64_t limit = 0;  // i32: values are 0 .. limit-1; 0: unknown
@@ -80,17 +81,17 @@ class Assembler {
  private:
   const std::vector<std::int64_t>& sizes_;
   std::vector<Made> values_;
-  ir::NodeId checked_ = 0;  // nodes up to here are of a size that can be run
+  ir::NodeId checked_ = 0;  // nodes up to here are small enough to run
 };
 
-// Numbers for a leaf: f32 in [low, high), or integers below it.
+// Values for a leaf: f32 in [low, high), or integers below it.
 reference::Value draw(const ir::Type& type, std::uint64_t seed, double low, double high);
 
-// The same sequence everywhere, which the distributions of <random> do not promise.
+// The same sequence on every platform, which the distributions of <random> do not guarantee.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) { state_ = bits() ^ 0xd1b54a32d192ed03u; }
-  std::uint64_t bits() {  // splitmix64; without the mixed seed neighbours would share their numbers
+  std::uint64_t bits() {  // splitmix64; mixing keeps neighbouring seeds independent
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;

@@ -1,5 +1,5 @@
-// The table of instructions: a row says which element types its operands have and how the op is
-// called on them. A new op is a new row; a test insists that ops.h is covered.
+// The table of instructions: a row has the element types of its operands and calls the op on them.
+// A new op is a new row; a test checks that all of ops.h is covered.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace tensorgrad::fuzz {
 
-// What a row is given: operands, dice, and ways to make operands fit.
+// The arguments of a row: operands, dice, and ways to make operands fit.
 struct Args {
   ops::Builder& builder;
   reference::Leaves& leaves;
@@ -24,11 +24,11 @@ struct Args {
 
   Tensor operator[](int i) const { return in[static_cast<std::size_t>(i)].tensor; }
 
-  // The next die, as a number below n; 0 when the dice are used up. One call per full expression:
-  // compilers differ in the order in which they evaluate arguments.
+  // The next die, as a number below n; 0 when the dice are used up. Call it once per full
+  // expression, because compilers evaluate arguments in different orders.
   int pick(std::int64_t n);
   bool flip() { return pick(2) == 1; }
-  float number();       // one that algebra likes or dislikes: 0, 1, -1, 2, ...
+  float number();       // a special case of algebra: 0, 1, -1, 2, ...
   std::int64_t size();  // of the program's sizes
   int axis(const Tensor& x) { return pick(x.rank()); }  // x has one
   Axes axes(const Tensor& x);                           // any set; none: all
@@ -42,7 +42,7 @@ struct Row {
   const char* op;        // the function of ops.h, or the kind of leaf
   const char* operands;  // of each: f f32, i i32, b bool, n f32 or i32, a any
   Tensor (*make)(Args& a);
-  int weight = 2;  // how often, compared with other rows
+  int weight = 2;  // frequency relative to other rows
 };
 
 bool accepts(char operand, DType dtype);
@@ -57,17 +57,17 @@ const Row& row_of_leaf(const char* op);
 
 // ---- ways to make a tensor fit
 
-// The axis cut, repeated or filled up with zeros until it has that size.
+// Cuts, repeats or zero-pads the axis to that size.
 Tensor resized(const Tensor& x, int axis, std::int64_t size);
-// Of that shape exactly, from the elements in their order, cut or repeated.
+// Exactly that shape, from the elements in order, cut or repeated.
 Tensor remade(const Tensor& x, const Shape& shape);
-// Something of x that broadcasts against the shape.
+// A part of x that broadcasts against the shape.
 Tensor fitted(const Tensor& x, const Shape& shape);
-// At least that many axes; new ones in front.
+// At least that many axes; adds new ones in front.
 Tensor with_rank(const Tensor& x, int least);
-// Exactly that many; leading axes are merged.
+// Exactly that many axes; merges leading axes.
 Tensor of_rank(const Tensor& x, int rank);
-// Above zero, by a variant that a die decides.
+// Positive values, by a variant that a die selects.
 Tensor positive(Args& a, const Tensor& x);
 
 }  // namespace tensorgrad::fuzz

@@ -1,4 +1,5 @@
-// Elementwise ops, comparison and logic. Arguments are kept where the op is defined and tame.
+// Elementwise ops, comparison and logic. Arguments stay where the op is defined and
+// well-conditioned.
 #include "tests/fuzz/rows.h"
 
 namespace tensorgrad::fuzz {
@@ -25,7 +26,7 @@ Tensor binary(Args& a) {
   return a.flip() ? op(y, a[0]) : op(a[0], y);
 }
 
-// With a number on either side, of the tensor's type.
+// With a scalar on either side, of the tensor's type.
 template <Tensor (*op)(Operand, Operand)>
 Tensor with_number(Args& a) {
   const float number = a.number();
@@ -60,7 +61,7 @@ Tensor powered(Args& a) {
   }
 }
 
-// Whether a real number is exactly zero is nothing to rely on; whether it is positive is.
+// Whether a float is exactly zero is not reliable; whether it is positive is.
 Tensor converted(Args& a) {
   const DType types[] = {f32, i32, boolean};
   const DType to = types[a.pick(3)];

@@ -33,11 +33,11 @@ Tensor replaced(Args& a) {
   const int axis = a.axis(x);
   Shape shape = x.shape();
   shape[axis] = 1 + a.pick(3);
-  const Tensor start = remade(a.ids(1, x.size(axis)), {});  // what falls behind the end is left out
+  const Tensor start = remade(a.ids(1, x.size(axis)), {});  // drops what exceeds the end
   return replace_at(x, remade(a[0], shape), axis, start);
 }
 
-// There is nothing to draw from what is not.
+// Non-finite logits have nothing to draw from.
 Tensor finite(const Tensor& x) { return where(is_finite(x), x, 0.0f); }
 
 Tensor hot(Args& a) {
@@ -56,7 +56,7 @@ Tensor classified(Args& a, const Tensor& x) {
   shape.erase(x.rank() - 1);
   CrossEntropyOptions options{.reduction = reduction(a)};
   if (a.flip()) options.label_smoothing = 0.2f;
-  // Not under mean: where all targets are ignored that is 0/0.
+  // Not with mean: if all targets are ignored, that is 0/0.
   if (options.reduction != Reduction::mean && a.flip()) options.ignore_index = 0;
   return op(x, remade(a.ids(1, x.size(-1)), shape), options);
 }
@@ -68,7 +68,7 @@ Tensor regressed(Args& a, const Tensor& x, const Tensor& y) {
 
 Tensor huber(Operand x, Operand y, Reduction how) { return huber_loss(x, y, 0.8f, how); }
 
-// A kernel's size along an axis of that length with padding.
+// The size of a kernel along an axis of that length with padding.
 std::int64_t kernel_for(Args& a, std::int64_t length, std::int64_t padding) {
   return 1 + a.pick(std::min<std::int64_t>(length + 2 * padding, 3));
 }
@@ -90,7 +90,7 @@ Tensor convolved_causally(Args& a) {
   return conv1d_causal_depthwise(x, remade(a[1], {C, K}), remade(a[2], {C}));
 }
 
-// Rates and steps are made of sin: exp(exp(x)) leaves no digits.
+// Rates and steps use sin: exp(exp(x)) would leave no digits.
 Tensor scanned(Args& a) {
   const Tensor u = of_rank(a[0], 3);  // [B, L, E]
   const std::int64_t B = u.size(0), L = u.size(1), E = u.size(2), N = 1 + a.pick(3);
@@ -157,7 +157,7 @@ std::span<const Row> layer_rows() {
        },
        1},
       {"dropout", "f", [](Args& a) { return dropout(a[0], a.flip() ? 0.3f : 0.0f); }},
-      // Not up to 1, so that no rounding makes it larger.
+      // Below 1, so that no rounding makes it larger.
       {"bernoulli", "f", [](Args& a) { return bernoulli(sigmoid(finite(a[0])) * 0.9f + 0.05f); },
        1},
       {"categorical", "f",

@@ -1,4 +1,4 @@
-// Reductions, scans, products, softmax and norms.
+// Reductions, scans, matmuls, softmax and norms.
 #include <utility>
 
 #include "tests/fuzz/rows.h"
@@ -12,8 +12,8 @@ Tensor reduced(Args& a) {
   return op(a[0], axes, a.flip());
 }
 
-// Over axes with at least two elements to spread, which are not all equal: the derivative of a
-// standard deviation is not finite there.
+// Over axes with at least two elements that are not all equal, because otherwise the derivative of
+// a standard deviation is not finite.
 template <Tensor (*op)(Operand, Axes, bool, int)>
 Tensor spread(Args& a) {
   const Tensor wide = a[0].count() > 1 ? a[0] : stack({a[0], a[0]}, 0);
@@ -50,7 +50,7 @@ Tensor multiplied(Args& a) {
   return matmul(x, y);
 }
 
-// x and its transpose, or three products with one left operand.
+// x and its transpose, or three matmuls with one left operand.
 Tensor multiplied_alike(Args& a) {
   const Tensor x = with_rank(a[0], 2);
   if (a.flip()) return matmul(x, swap_axes(x, -1, -2));

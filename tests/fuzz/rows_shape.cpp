@@ -1,4 +1,4 @@
-// Views, and what makes tensors out of nothing.
+// Views, and ops that create tensors.
 #include <algorithm>
 #include <utility>
 
@@ -68,7 +68,7 @@ Tensor narrowed(Args& a) {
   return narrow(x, axis, start, 1 + a.pick(x.size(axis) - start));
 }
 
-// The middle part, or the first and the last added.
+// The middle part, or the sum of the first and the last.
 Tensor part_of_split(Args& a) {
   const Tensor x = with_rank(a[0], 1);
   const int axis = a.axis(x);

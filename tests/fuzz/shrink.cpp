@@ -14,7 +14,7 @@ bool is_leaf(const Instr& instr) {
   return std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return &row == instr.row; });
 }
 
-// Every place of the program that holds the number of a value.
+// Every place in the program that holds the index of a value.
 template <class F>
 void each_value(Program& program, const F& f) {
   for (Instr& instr : program.code) std::for_each(instr.in.begin(), instr.in.end(), f);
@@ -26,7 +26,7 @@ void each_value(Program& program, const F& f) {
   }
 }
 
-// A result that stands twice would be two of one name.
+// A duplicate result would give two results of one name.
 void remove_repeats(std::vector<int>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
@@ -59,7 +59,7 @@ class Shrinker {
     return changed_ = true;
   }
 
-  // Tries to change a copy by f for each i below the count, which may fall meanwhile.
+  // Tries to change a copy by f for each i below the count, which may decrease meanwhile.
   template <class Count, class F>
   void try_each(const Count& count, const F& f) {
     for (std::size_t i = count(); i-- > 0;) {
@@ -89,7 +89,7 @@ class Shrinker {
     drop_from(&Program::outputs);
   }
 
-  // Readers of a value read one of its operands instead.
+  // Replaces a value by one of its operands.
   void bypass() {
     try_each([&] { return best_.code.size(); },
              [&](Program& p, std::size_t i) { p.code[i].tame = false; });
@@ -102,7 +102,7 @@ class Shrinker {
                });
   }
 
-  // Operands and results become leaves, the first that will do.
+  // Replaces operands and results by the first suitable leaf.
   void use_leaves() {
     for (int leaf = 0;
          leaf < static_cast<int>(best_.code.size()) && is_leaf(best_.code[usize(leaf)]); ++leaf) {

@@ -1,5 +1,5 @@
-// Makes a failing program small: takes away results, instructions, operands, axes and dice as long
-// as it still fails.
+// Shrinks a failing program: removes results, instructions, operands, axes and dice as long as it
+// still fails.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace tensorgrad::fuzz {
 
-// `fails` holds for the program, and for what is returned; nothing that is tried in the end does.
+// `fails` holds for the given and for the returned program, and for no smaller one that was tried.
 Program shrink(Program program, const std::function<bool(const Program&)>& fails);
 
 // The program without the instructions that no result needs.

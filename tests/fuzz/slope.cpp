@@ -33,7 +33,7 @@ double loss_at(const ir::Graph& forward, const Built& built, const Direction& di
 
 std::string slope_difference(const Built& built, std::uint64_t seed) {
   const ir::NodeId loss = built.graph.find(ir::Result::Kind::output, "loss");
-  // Composites call it too, where it changes no gradient.
+  // Composites call stop_gradient too, where it changes no gradient.
   const bool stops =
       std::any_of(built.graph.nodes.begin(), built.graph.nodes.end(), [&](const ir::Node& node) {
         return node.op->name == "stop_gradient" &&
@@ -63,7 +63,7 @@ std::string slope_difference(const Built& built, std::uint64_t seed) {
   };
   const double near = difference(kStep / 2), far = difference(kStep);
   const double scale = std::max({direction.scale, std::abs(near), 1e-3});
-  // Written so that NaN is neither.
+  // Written so that NaN satisfies neither.
   if (!(std::abs(near - far) <= kSame * scale)) return "";
   if (!(std::abs(near - direction.slope) > kAllowed * scale)) return "";
   return fmt::format("the slope of the loss is {}, by the gradients {}", near, direction.slope);

@@ -1,4 +1,4 @@
-// The gradients of a built program against the slope of its loss, by differences in double.
+// Compares the gradients of a built program with the slope of its loss, by differences in double.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tensorgrad::fuzz {
 
-// How the gradients disagree with the slope along a random direction; empty when they agree, and
-// where there is no slope to speak of: stop_gradient, a jump or a kink nearby.
+// Describes how the gradients disagree with the slope along a random direction. Empty if they
+// agree, or if there is no usable slope: stop_gradient, a jump or a kink nearby.
 std::string slope_difference(const Built& built, std::uint64_t seed);
 
 }  // namespace tensorgrad::fuzz

@@ -1,5 +1,5 @@
-// What must hold for any bytes that are read as a checkpoint. Nobody guesses a digest: they are
-// also tried with the right one.
+// Properties of any bytes that are read as a checkpoint. Random bytes never have a valid digest, so
+// they are also tried with the right one.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ inline std::string check_checkpoint_as_it_is(std::string_view bytes) {
   } catch (const UserError& error) {
     return check_error(error.what());
   }
-  // Files of others may have parameters that look like an optimizer's.
+  // Files of other programs may have parameters with names of optimizer state.
   for (const auto& [name, array] : checkpoint.parameters)
     if (name.starts_with("optimizer/")) return "";
   const std::string written = io::format_checkpoint(checkpoint, "input");
@@ -27,7 +27,7 @@ inline std::string check_checkpoint_as_it_is(std::string_view bytes) {
   return "";
 }
 
-// What is wrong; empty when all is well.
+// The failure; empty if there is none.
 inline std::string check_checkpoint(std::string_view bytes) {
   const std::string wrong = check_checkpoint_as_it_is(bytes);
   if (!wrong.empty()) return wrong;

@@ -1,4 +1,4 @@
-// The reader of checkpoints against anything (checkpoint_check.h). Start it with checkpoint_seeds.
+// Fuzzes the reader of checkpoints (checkpoint_check.h). Start it with checkpoint_seeds.
 #include "tests/fuzzers/checkpoint_check.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What must hold for any bytes that are read as a safetensors file. Changes seldom leave the length
-// of the header right, so the bytes are also tried with a header that ends at the last '}'.
+// Properties of any bytes that are read as a safetensors file. Mutations rarely keep the length of
+// the header valid, so the bytes are also tried with a header that ends at the last '}'.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tensorgrad::fuzzers {
 
-// An error names the file, and is something that one can print.
+// An error names the file and is printable.
 inline std::string check_error(std::string_view text) {
   if (text.substr(0, 6) != "input:") return "an error without its file: " + std::string(text);
   if (text.size() > 1000) return "an error that is too long";
@@ -28,7 +28,7 @@ inline std::string with_right_length(std::string_view bytes) {
   return out;
 }
 
-// Refused, or read and written again without a loss.
+// Either refused, or read and written again without loss.
 inline std::string check_safetensors_as_it_is(std::string_view bytes) {
   TensorFile file;
   try {
@@ -43,7 +43,7 @@ inline std::string check_safetensors_as_it_is(std::string_view bytes) {
   return "";
 }
 
-// What is wrong; empty when all is well.
+// The failure; empty if there is none.
 inline std::string check_safetensors(std::string_view bytes) {
   const std::string wrong = check_safetensors_as_it_is(bytes);
   return wrong.empty() ? check_safetensors_as_it_is(with_right_length(bytes)) : wrong;

@@ -1,5 +1,4 @@
-// The reader of safetensors files against anything (safetensors_check.h). Start it with
-// safetensors_seeds.
+// Fuzzes the reader of safetensors files (safetensors_check.h). Start it with safetensors_seeds.
 #include "tests/fuzzers/safetensors_check.h"
 
 #include <cstdint>

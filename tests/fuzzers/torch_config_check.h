@@ -1,5 +1,5 @@
-// What must hold for any text that is read as a config.json beside PyTorch weights, of GPT-2, Mamba
-// and Mamba-2.
+// Properties of any text that is read as the config.json of PyTorch weights, of GPT-2, Mamba and
+// Mamba-2.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace tensorgrad::fuzzers {
 
-// Weights of 0 of a small model.
+// Zero weights of a small model.
 inline NamedArrays small_torch_weights(const char* kind) {
   TextModelConfig config{.kind = kind, .vocab = 3, .dim = 8, .context = 4, .layers = 1, .heads = 2};
   config.state = 2, config.head_size = 4;
@@ -21,7 +21,7 @@ inline NamedArrays small_torch_weights(const char* kind) {
   return to_torch_names(config, parameters);
 }
 
-// Refused with a short text, or a config that goes with the weights.
+// Either refused with a short text, or a config that fits the weights.
 inline std::string check_torch_config(std::string_view text) {
   for (const char* kind : {"gpt", "mamba", "mamba2"}) {
     static std::map<std::string, NamedArrays> made;

@@ -1,5 +1,5 @@
-// The reader of a config.json beside PyTorch weights against anything (torch_config_check.h). Start
-// it with torch_config_seeds.
+// Fuzzes the reader of the config.json of PyTorch weights (torch_config_check.h). Start it with
+// torch_config_seeds.
 #include "tests/fuzzers/torch_config_check.h"
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// What must hold for any input to the readers of tokenizers; for the fuzzer and for the test that
-// replays what it found.
+// Properties of any input to the readers of tokenizers, for the fuzzer and for the test that
+// replays its findings.
 //
-// The input is vocabulary, merges, special tokens (one per line) and a text, with 0x1e between
-// them. A vocabulary that begins with '+' gets the 256 bytes in front: nobody guesses those.
+// The input is vocabulary, merges, special tokens (one per line) and a text, separated by 0x1e. A
+// vocabulary that begins with '+' gets the 256 bytes in front, because random input never has them.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ inline std::string vocabulary_of(std::string_view written) {
   return bytes + std::string(written.substr(1));
 }
 
-// Byte pairs as they are defined: again and again, the strongest pair, wherever it occurs.
+// The definition of byte pairs: repeatedly merges the strongest pair everywhere.
 inline Ids plainly_encoded(const Tokenizer& tokenizer, std::string_view text) {
   const nlohmann::json json = nlohmann::json::parse(tokenizer.to_json());
   std::vector<std::pair<std::string, std::string>> merges;
@@ -74,7 +74,7 @@ inline Ids plainly_encoded(const Tokenizer& tokenizer, std::string_view text) {
   return ids;
 }
 
-// What is wrong with a tokenizer, shown by a text; empty: nothing.
+// The failure of a tokenizer on a text; empty if there is none.
 inline std::string wrong_with(const Tokenizer& tokenizer, std::string_view text) {
   const Ids ids = tokenizer.encode(text);
   const std::string kind(tokenizer.kind());
@@ -109,7 +109,7 @@ inline std::string wrong_with_training(const std::vector<std::string>& special,
   return one.decode(ids) == text ? "" : "training: another text comes back";
 }
 
-// An error is a short text in UTF-8 that says where; control characters are escaped.
+// An error is a short UTF-8 text that names the place; control characters are escaped.
 inline std::string wrong_with_error(std::string_view error, std::string_view where) {
   if (error.substr(0, where.size() + 2) != std::string(where) + ": ")
     return "an error that does not say where: " + std::string(error);
@@ -120,7 +120,7 @@ inline std::string wrong_with_error(std::string_view error, std::string_view whe
   return std::any_of(line.begin(), line.end(), control) ? "an error with control characters" : "";
 }
 
-// Runs `f`. Only UserError is caught: all others are for the caller to see.
+// Runs `f`. Catches only UserError; the caller sees all others.
 template <class F>
 std::string unless_refused(std::string_view where, F&& f) {
   try {

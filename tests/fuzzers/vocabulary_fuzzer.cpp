@@ -1,5 +1,5 @@
-// Readers of tokenizers against anything (vocabulary_check.h): nothing but a UserError may come
-// out, and what is accepted must work. Start it with tests/fuzzers/vocabulary_seeds.
+// Fuzzes the readers of tokenizers (vocabulary_check.h): they may throw only UserError, and
+// accepted input must work. Start it with tests/fuzzers/vocabulary_seeds.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What plain Python says about byte pairs: tests/fixtures_more/bpe, written by bpe_reference.py.
+// Byte pairs computed by plain Python: tests/fixtures_more/bpe, written by bpe_reference.py.
 #pragma once
 
 #include <filesystem>

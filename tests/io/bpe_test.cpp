@@ -1,5 +1,5 @@
-// Byte pairs against plain Python (bpe_cases.h): words, ids and what training learns; and texts
-// that come in pieces.
+// Byte pairs against plain Python (bpe_cases.h): words, ids, and training; and texts that arrive in
+// pieces.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -142,8 +142,8 @@ Ids in_pieces(const Tokenizer& tokenizer, std::string_view text, std::size_t lon
 }
 
 TEST(Bpe, PiecesOfATextGiveTheSameIds) {
-  // Special tokens that begin alike, begin inside each other, or hold spaces, quotes and half of a
-  // character.
+  // Special tokens that share a prefix, begin inside each other, or contain spaces, quotes and half
+  // of a character.
   const std::vector<std::string> special = {
       "<|endoftext|>", "<|pad|>", "<|", "<|end", "ab", "bab", " x", "'r", "\n", "\xe5\x85", "t|>"};
   const Tokenizer greedy = Tokenizer::read_bpe(kBpe / "vocab.json", kBpe / "merges.txt", special);

@@ -1,5 +1,5 @@
-// The folder of a run: how many stay, what is the newest that can be read, and that no moment to be
-// killed is a bad one.
+// The folder of checkpoints: how many are kept, which is the newest readable one, and that it is
+// safe to kill the process at any time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
 const std::string kIsDamaged =
-    ": damaged: its bytes are not those that its sha256 was made of\n"
-    "  hint: it was cut off or altered after it was written";
+    ": damaged: its contents do not match its sha256\n  hint: it was truncated or changed after it "
+    "was written";
 
 Checkpoint at_step(std::int64_t step, std::int64_t size = 3) {
   std::vector<float> values(static_cast<std::size_t>(size), static_cast<float>(step));
@@ -84,7 +84,7 @@ TEST_F(FolderOfCheckpoints, TheLastOnesAreKept) {
   for (const std::int64_t step : {10, 20, 30}) folder.save(at_step(step));
   EXPECT_EQ(names(), (Names{file_of_step(20), file_of_step(30)}));
   folder.save(at_step(40, 5));
-  folder.save(at_step(40, 6));  // again: takes the place of the first
+  folder.save(at_step(40, 6));  // again: replaces the first
   EXPECT_EQ(names(), (Names{file_of_step(30), file_of_step(40)}));
   EXPECT_EQ(folder.newest()->checkpoint.parameters.at("w").count(), 6);
   const CheckpointFolder one(path_, 1);
@@ -101,11 +101,12 @@ TEST_F(FolderOfCheckpoints, UnreadableOnesArePassedOver) {
   const auto found = folder.newest();
   ASSERT_TRUE(found);
   EXPECT_EQ(found->checkpoint.step, 20);
-  EXPECT_EQ(found->unreadable, (Names{path_of(40) + ": too short: 0 bytes hold no header length",
-                                      path_of(30) + kIsDamaged}));
+  EXPECT_EQ(found->unreadable,
+            (Names{path_of(40) + ": too short: 0 bytes cannot hold the header length",
+                   path_of(30) + kIsDamaged}));
 }
 
-// A header that ends before the digits begin, whatever its length.
+// A header that ends before the digest, whatever its length.
 TEST_F(FolderOfCheckpoints, ADamagedLengthIsPassedOver) {
   const CheckpointFolder folder(path_);
   folder.save(at_step(10));
@@ -143,7 +144,8 @@ TEST_F(FolderOfCheckpoints, ErrorsSayWhatIsWrong) {
   put(path_ / file_of_step(20), "abc");
   EXPECT_EQ(error_of([&] { folder.newest(); }),
             path_.string() + ": no checkpoint in it can be read:\n  " + path_of(20) +
-                ": too short: 3 bytes hold no header length\n  " + path_of(10) + kIsDamaged);
+                ": too short: 3 bytes cannot hold the header length\n  " + path_of(10) +
+                kIsDamaged);
   for (const int keep : {0, -1})
     EXPECT_EQ(error_of([&] { CheckpointFolder(path_, keep); }),
               fmt::format("{}: at least one checkpoint must be kept: {}", path_.string(), keep));
@@ -152,9 +154,9 @@ TEST_F(FolderOfCheckpoints, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(error_of([&] { CheckpointFolder(file).newest(); }),
             file + ": cannot read: Not a directory");
   EXPECT_EQ(error_of([&] { CheckpointFolder(file).save(at_step(1)); }),
-            file + ": cannot make the folder: Not a directory");
+            file + ": cannot create the folder: Not a directory");
   EXPECT_EQ(error_of([&] { CheckpointFolder(file + "/a").save(at_step(1)); }),
-            file + "/a: cannot make the folder: Not a directory");
+            file + "/a: cannot create the folder: Not a directory");
   EXPECT_EQ(error_of([&] { folder.save(at_step(-1)); }),
             path_.string() + "/step--0000001.safetensors: step must not be negative: -1");
 }
@@ -174,7 +176,7 @@ Checkpoint in_pieces(std::int64_t step) {
   return checkpoint;
 }
 
-// Blocks until there are that many bytes in the pipe; less if nobody can write to it any more.
+// Blocks until the pipe has that many bytes; returns fewer if the writer has ended.
 int take_bytes(int from, int most) {
   int count = 0;
   for (char byte; count < most && read(from, &byte, 1) == 1;) ++count;
@@ -224,9 +226,9 @@ struct Writer {
   }
 };
 
-// Trainings that are killed somewhere; each goes on from what the one before left. Every second one
-// is killed by the system in the middle of a file, the others after a number of saves. The speed of
-// the machine does not matter.
+// Training runs that are killed; each resumes from what the one before left. The system kills every
+// second one in the middle of a file, and the test kills the others after a number of saves. The
+// speed of the machine does not matter.
 TEST_F(FolderOfCheckpoints, NoMomentToBeKilledIsABadOne) {
   const CheckpointFolder folder(path_, 2);
   folder.save(in_pieces(0));
@@ -261,7 +263,7 @@ TEST_F(FolderOfCheckpoints, NoMomentToBeKilledIsABadOne) {
     const auto found = folder.newest();
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->unreadable.empty()) << found->unreadable[0];
-    // A save that returned is never lost; the one that was killed may or may not be there.
+    // A save that returned is never lost; the one that was interrupted may or may not exist.
     EXPECT_GE(found->checkpoint.step, last + bytes / 2);
     EXPECT_LE(found->checkpoint.step, last + (in_the_middle ? 0 : (bytes + 1) / 2));
     last = found->checkpoint.step;

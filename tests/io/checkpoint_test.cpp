@@ -1,4 +1,4 @@
-// One checkpoint: what is saved is loaded, damage is noticed wherever it is, and every error has
+// One checkpoint: loading returns what was saved, damage is detected anywhere, and every error has
 // its text.
 #include "tensorgrad/checkpoint.h"
 
@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 using Floats = std::vector<float>;
 
 const std::string kDamaged =
-    "damaged: its bytes are not those that its sha256 was made of\n"
-    "  hint: it was cut off or altered after it was written";
+    "damaged: its contents do not match its sha256\n  hint: it was truncated or changed after it "
+    "was written";
 
 using CheckpointOnDisk = TemporaryFolder;
 
@@ -86,7 +86,7 @@ std::string sha256(const std::string& bytes) {
   return sha.finish();
 }
 
-// Files of today must be readable tomorrow: these bytes may not change without a new version.
+// Later versions must read the files of today: these bytes may not change without a new version.
 TEST(Checkpoint, TheBytesAreThoseOfVersion1) {
   const Checkpoint small = {.parameters = {{"w", Array({2}, Floats{1, 2})}},
                             .optimizer = {{"m:w", Array({2}, Floats{3, 4})}},
@@ -137,11 +137,11 @@ TEST(Checkpoint, NoMissingOrAddedByteGoesUnnoticed) {
   EXPECT_EQ(error_of([&] { io::parse_checkpoint(bytes + '\0', "a"); }), "a: " + kDamaged);
   EXPECT_EQ(error_of([&] { io::parse_checkpoint(bytes.substr(0, 100), "a"); }),
             fmt::format(
-                "a: cut off: the header has {} bytes, 92 are left in the file",
+                "a: truncated: the header has {} bytes, 92 are left in the file",
                 static_cast<unsigned char>(bytes[0]) + 256 * static_cast<unsigned char>(bytes[1])));
 }
 
-// Zeros where a lost page was, or at the end of a file that was made longer before it was filled.
+// Zeros in place of a lost page, or at the end of a file that was extended before it was filled.
 TEST(Checkpoint, NoZeroedPartGoesUnnoticed) {
   const std::string bytes = io::format_checkpoint(sample_checkpoint(), "a");
   for (std::size_t begin = 0; begin < bytes.size(); begin += 16) {
@@ -179,15 +179,15 @@ TEST(Checkpoint, EveryRuleHasItsError) {
   const std::string ours = R"({"__metadata__":{"format":"tensorgrad checkpoint")";
   const std::pair<std::string, std::string> kBroken[] = {
       {with_strings(R"(,"seed":"6","position":"7")" + texts),
-       "not a checkpoint: its metadata have no 'step'"},
+       "not a checkpoint: its metadata has no 'step'"},
       {with_strings(R"(,"step":"6","position":"7")" + texts),
-       "not a checkpoint: its metadata have no 'seed'"},
+       "not a checkpoint: its metadata has no 'seed'"},
       {with_strings(R"(,"step":"6","seed":"7")" + texts),
-       "not a checkpoint: its metadata have no 'position'"},
+       "not a checkpoint: its metadata has no 'position'"},
       {with_strings(numbers + R"(,"tokenizer":"")"),
-       "not a checkpoint: its metadata have no 'config'"},
+       "not a checkpoint: its metadata has no 'config'"},
       {with_strings(numbers + R"(,"config":"")"),
-       "not a checkpoint: its metadata have no 'tokenizer'"},
+       "not a checkpoint: its metadata has no 'tokenizer'"},
       {step("-1"), not_step("-1")},
       {step("9223372036854775808"), not_step("9223372036854775808")},
       {step(""), not_step("")},
@@ -203,12 +203,12 @@ TEST(Checkpoint, EveryRuleHasItsError) {
       {seed("-1"), not_seed("-1")},
       {with_strings(R"(,"seed":"6","step":"7","position":"x")" + texts),
        "not a checkpoint: 'position' must be an integer from 0 to 9223372036854775807: 'x'"},
-      {with_strings(numbers + texts + R"(,"seed":"6")"), "the header: \"seed\" is there twice"},
+      {with_strings(numbers + texts + R"(,"seed":"6")"), "the header: \"seed\" occurs twice"},
       // another version, or another front
       {file_of(ours + R"(,"version":"2"}})"),
-       "version '2' of checkpoints is not known, only '1'\n  hint: was it written by a newer "
+       "unknown checkpoint version '2': only '1' is supported\n  hint: was it written by a newer "
        "tensorgrad?"},
-      {file_of(ours + "}}"), "not a checkpoint: its metadata have no 'version'"},
+      {file_of(ours + "}}"), "not a checkpoint: its metadata has no 'version'"},
       {file_of(ours + R"(,"version":"1"}})"), kDamaged},
       {file_of(R"({"__metadata__":{"sha256":"","version":"1")" + numbers + texts + "}}"), kDamaged},
   };

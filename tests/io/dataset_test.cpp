@@ -1,5 +1,5 @@
-// Text as training data: where it is cut, which windows come when, and that a file of any size
-// gives what the text in memory gives.
+// Text as training data: the split, the order of windows, and that a file of any size gives the
+// same as text in memory.
 #include "tensorgrad/dataset.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(Windows, EveryWindowComesOnceInARound) {
       order.push_back(batch.tokens[0] / 10);
     }
     ASSERT_EQ(starts.size(), static_cast<std::size_t>(n));
-    // They lie one behind the other, so that they share no token.
+    // They are adjacent, so that they share no token.
     EXPECT_EQ(*starts.rbegin() - *starts.begin(), (n - 1) * 10);
     offsets.insert(*starts.begin());
     orders.insert(order);
@@ -96,7 +96,8 @@ TEST(Windows, ShortTexts) {
   EXPECT_EQ(error_of([] { windows(counting(9), {.batch = 1, .length = 8}, -1); }),
             "windows: the position must not be negative: -1");
   std::vector<std::int32_t> out(3);
-  EXPECT_EQ(error_of([&] { counting(9).read(7, out); }), "Tokens: read from 7 to 10: there are 9");
+  EXPECT_EQ(error_of([&] { counting(9).read(7, out); }),
+            "Tokens: the range 7 to 10 is out of bounds: there are 9 tokens");
 }
 
 TEST(TextData, IsCutAtALine) {
@@ -122,7 +123,7 @@ TEST(TextData, WithoutLinesIsCutBetweenCharacters) {
   for (const std::int32_t id : all_of(data.validation())) EXPECT_EQ(id, 1);
 }
 
-// The end of the text is in no window that is trained on, whatever the round.
+// The end of the text is in no training window, in any round.
 TEST(TextData, ValidationDoesNotLeak) {
   std::string text(900, 'a');
   text += "\n" + std::string(100, 'b');
@@ -136,7 +137,8 @@ TEST(TextData, ValidationDoesNotLeak) {
   EXPECT_EQ(data.validation().size(), 100);
 }
 
-// Larger than what is encoded at a time, with characters of several bytes across the seams.
+// Larger than the pieces that are encoded at a time, with multi-byte characters across the
+// boundaries.
 TEST_F(DatasetFile, GivesWhatTheTextGives) {
   std::mt19937 random(5);
   const std::vector<std::string> parts = {"word", " ", "\n",    "  ",    "ß",
@@ -175,13 +177,13 @@ TEST_F(DatasetFile, ACacheServesItsTextAlone) {
   write("one two three four six!\n");  // as long as before
   fs::last_write_time(path, fs::last_write_time(path) + std::chrono::seconds(2));
   EXPECT_EQ(Tokenizer::bytes().decode(all_of(read(0).training())), "one two three four six!\n");
-  // Torn, or of somebody else: made again.
+  // Damaged, or of another text: written again.
   const std::string good = read(0.1).fingerprint();
   fs::resize_file(cache, fs::file_size(cache) - 1);
   EXPECT_EQ(read(0.1).fingerprint(), good);
   std::ofstream(cache) << std::string(5000, 'x');
   EXPECT_EQ(read(0.1).fingerprint(), good);
-  // An id that was altered: made again.
+  // A changed id: written again.
   std::fstream ids(cache, std::ios::in | std::ios::out | std::ios::binary);
   ids.write("\x7f\x7f", 2), ids.close();
   EXPECT_EQ(read(0.1).fingerprint(), good);
@@ -193,12 +195,13 @@ TEST_F(DatasetFile, HasToBeWhatWasAskedFor) {
   const fs::path path = write("one two three four five\n"), cache = folder / "tokens.bin";
   const TextData data = TextData::read(path, Tokenizer::bytes(), {.cache = cache});
   write("another text altogether\n");
-  // The cache serves; without it the text is another one.
+  // With the cache it works; without it the text is a different one.
   EXPECT_EQ(
       TextData::read(path, Tokenizer::bytes(), {.cache = cache, .fingerprint = data.fingerprint()})
           .fingerprint(),
       data.fingerprint());
-  const std::string wrong = ": not the text that was trained on, or cut or encoded in another way";
+  const std::string wrong =
+      ": not the text of the checkpoint: its content, its split or its tokenizer differs";
   EXPECT_EQ(error_of([&] {
               TextData::read(path, Tokenizer::bytes(), {.fingerprint = data.fingerprint()});
             }),
@@ -211,7 +214,7 @@ TEST_F(DatasetFile, HasToBeWhatWasAskedFor) {
   EXPECT_FALSE(fs::exists(folder / "other"));
 }
 
-// Neither a heading nor a last line may be all there is of a part.
+// A part must not consist of only a heading or only a last line.
 TEST(TextData, TheCutStaysNearItsPlace) {
   const TextData heading = TextData::of("Title\n" + std::string(50000, 'x'), Tokenizer::bytes());
   EXPECT_NEAR(static_cast<double>(heading.validation().size()), 5000, 10);
@@ -241,8 +244,8 @@ TEST_F(DatasetFile, BadFiles) {
 }
 
 TEST(TextData, UnigramLoss) {
-  // Three of id 0 and one of id 1 were seen; one more of each of the three makes shares 4/7, 2/7
-  // and 1/7.
+  // Three of id 0 and one of id 1 were seen. One more of each of the three gives probabilities 4/7,
+  // 2/7 and 1/7.
   const Tokens from(std::vector<std::int32_t>{0, 0, 0, 1}),
       of(std::vector<std::int32_t>{0, 1, 2, 0});
   const double wanted = -(2 * std::log(4 / 7.0) + std::log(2 / 7.0) + std::log(1 / 7.0)) / 4;

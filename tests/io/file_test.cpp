@@ -1,5 +1,5 @@
-// Files as a whole: a write that fails in any way leaves the old file and nothing else, what killed
-// writers left goes away, and every error has the system's reason.
+// Atomic files: a write that fails in any way leaves the old file and nothing else, leftovers of
+// killed writers are removed, and every error has the system's reason.
 #include "support/file.h"
 
 #include <fmt/format.h>
@@ -84,7 +84,7 @@ TEST_F(File, IsReadUpToALimit) {
   EXPECT_EQ(read_file(path, 0), "");
 }
 
-// It says 0 bytes and holds more.
+// Its size is reported as 0 bytes, but it has more.
 TEST_F(File, WithoutALengthIsReadUpToALimit) {
   const fs::path path = "/proc/self/status";
   if (!fs::exists(path)) GTEST_SKIP() << "no /proc";
@@ -107,7 +107,7 @@ TEST_F(File, OnlyRegularFilesAreRead) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = "socket"};
   const int here = socket(AF_UNIX, SOCK_STREAM, 0);
   EXPECT_EQ(in_child([&]() -> std::string {
-              fs::current_path(path_);  // an address is short
+              fs::current_path(path_);  // socket paths are short
               if (bind(here, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return "";
               return read("socket");
             }),
@@ -128,7 +128,7 @@ TEST_F(File, IsReadInParts) {
             path_.string() + "/a: cannot read: it has become shorter");
 }
 
-// Root may read and write everything: somebody else has to try.
+// Root may read and write everything, so another user must try.
 void be_nobody() {
   if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(3);
 }
@@ -174,7 +174,7 @@ TEST_F(File, ThatDoesNotFitMemorySaysSo) {
               }),
               path_.string() + "/a: cannot read: Cannot allocate memory");
   }
-  // Longer than a text can be: on some file systems only.
+  // Longer than a string can be; only on some file systems.
   const fs::path far = fs::path("/dev/shm") / path_.filename();
   std::error_code error;
   put(far, "");
@@ -288,7 +288,7 @@ TEST_F(File, RemovesWhatKilledWritersLeftAndNothingElse) {
   remove_unfinished(path_ / "none");  // nothing to do
 }
 
-// The last one wins, and what is there is always whole.
+// The last one wins, and the file is always complete.
 TEST_F(File, ManyWritersAndACleanerDoNotDisturbOneAnother) {
   constexpr int kWriters = 4, kTimes = 20;
   const fs::path path = path_ / "a";
@@ -318,7 +318,7 @@ TEST_F(File, ManyWritersAndACleanerDoNotDisturbOneAnother) {
   EXPECT_EQ(names(), Names{"a"});
 }
 
-// In a container each process may have the number of the one before.
+// In a container each process may have the process id of the one before.
 TEST_F(File, WhatAnotherProcessOfThisNumberLeftIsNotTouched) {
   for (int i = 0; i < 2000; ++i)
     put(path_ / fmt::format(".a.{}-{}.unfinished", getpid(), i), "other");

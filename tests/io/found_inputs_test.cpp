@@ -1,5 +1,4 @@
-// What the fuzzers of tests/fuzzers found once, and the inputs that they start from: nothing of it
-// may be wrong again.
+// Replays the inputs that the fuzzers of tests/fuzzers found, and their seeds.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -33,7 +32,7 @@ TEST(FoundInputs, OfCheckpoints) { replay("checkpoint", fuzzers::check_checkpoin
 TEST(FoundInputs, OfVocabularies) { replay("vocabulary", fuzzers::check_vocabulary); }
 TEST(FoundInputs, OfTorchConfigs) { replay("torch_config", fuzzers::check_torch_config); }
 
-// The judges themselves.
+// Tests of the checks themselves.
 TEST(FoundInputs, BadErrorsAreNoticed) {
   EXPECT_EQ(fuzzers::check_error("input: cut off"), "");
   EXPECT_EQ(fuzzers::check_error("cut off"), "an error without its file: cut off");

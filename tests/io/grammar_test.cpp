@@ -1,5 +1,5 @@
-// The text that tools/grammar_text writes: the same bytes everywhere, every line a sentence, and
-// what is nearly one is none.
+// The text of tools/grammar_text: the same bytes everywhere, every line is a sentence, and near
+// misses are not.
 #include "tests/support/grammar.h"
 
 #include <gtest/gtest.h>
@@ -165,7 +165,7 @@ TEST(Grammar, NearMissesAreNoSentences) {
   }
 }
 
-// A word is left out or said twice: what is a sentence then is one by chance.
+// Leaves out or repeats a word. The result is a sentence only by chance.
 TEST(Grammar, TornLinesAreRarelySentences) {
   const std::string text = grammar_text("20000 3").out;
   int torn = 0, accepted = 0;

@@ -1,5 +1,5 @@
-// What reading costs and what it refuses to start: memory near the size of the tensors, nothing
-// reserved for what a file only claims to hold, and no reader that blocks on a FIFO.
+// The cost of reading, and what is refused: memory near the size of the tensors, no allocation for
+// what a file only claims to contain, and no blocking on a FIFO.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Reading = TemporaryFolder;
 
-// By how many MiB a call raises the largest memory that a fresh process had.
+// The increase of the peak memory of a fresh process by a call, in MiB.
 std::int64_t growth_of(const std::function<void()>& call) {
   return std::stoll(in_child([&] {
     const auto most = [] {
@@ -55,7 +55,7 @@ TEST_F(Reading, TakesMemoryForTheTensorsAlone) {
   EXPECT_LT(growth_of([&] { load_checkpoint(path, CheckpointPart::model); }), 76);
 }
 
-// 1 TiB that is not on the disk, and what would have to be reserved for it.
+// 1 TiB that is not on the disk, and the memory that it would need.
 TEST_F(Reading, AClaimReservesNothing) {
   const std::uint64_t huge = std::uint64_t{1} << 40;
   const fs::path path = path_ / "a.safetensors";
@@ -79,10 +79,10 @@ TEST_F(Reading, AClaimReservesNothing) {
   const std::string name = path.string() + ": ";
   EXPECT_EQ(reading("", huge), name + "the header does not start with '{'");
   EXPECT_EQ(reading(little_endian(99'999'999, 8) + "{}", 1000),
-            name + "cut off: the header has 99999999 bytes, 992 are left in the file");
+            name + "truncated: the header has 99999999 bytes, 992 are left in the file");
   const std::string claim = file_of(entry("F32", "[268435456]", "[0,1073741824]"));
   EXPECT_EQ(reading(claim, claim.size() + 100),
-            name + "tensor 'x': it ends at byte 1073741824, behind the 100 bytes of data");
+            name + "tensor 'x': it ends at byte 1073741824, past the 100 bytes of data");
   if (kSanitized) return;
   const std::string real =
       file_of(entry("U8", fmt::format("[{}]", huge), fmt::format("[0,{}]", huge)));
@@ -111,12 +111,12 @@ TEST_F(Reading, TheModelAloneIsCheckedAsAWhole) {
   wanted.optimizer.clear();
   EXPECT_TRUE(same(load_checkpoint(path, CheckpointPart::model), wanted));
   std::string bytes = content(path);
-  bytes.back() ^= 1;  // the optimizer's mask lies last
+  bytes.back() ^= 1;  // the last byte is in the optimizer's mask
   put(path, bytes);
   EXPECT_EQ(error_of([&] { load_checkpoint(path, CheckpointPart::model); }),
             path.string() +
-                ": damaged: its bytes are not those that its sha256 was made of\n"
-                "  hint: it was cut off or altered after it was written");
+                ": damaged: its contents do not match its sha256\n  hint: it was truncated or "
+                "changed after it was written");
 }
 
 TEST_F(Reading, TensorsOfADamagedCheckpoint) {
@@ -131,7 +131,7 @@ TEST_F(Reading, TensorsOfADamagedCheckpoint) {
   EXPECT_EQ(read.damage.rfind(path.string() + ": damaged: ", 0), 0u) << read.damage;
 }
 
-// Elements that are converted come in pieces of 2^18 bytes.
+// Converted elements are read in pieces of 2^18 bytes.
 TEST_F(Reading, ConvertedElementsOfSeveralPieces) {
   std::string data;
   const std::size_t count = (1 << 17) + 3;
@@ -144,7 +144,7 @@ TEST_F(Reading, ConvertedElementsOfSeveralPieces) {
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(ints[i], static_cast<std::int32_t>(i));
 }
 
-// As many tensors of one byte each.
+// That many tensors of one byte each.
 std::string file_of_tensors(int count) {
   std::string header = "{";
   for (int i = 0; i < count; ++i)
@@ -153,7 +153,7 @@ std::string file_of_tensors(int count) {
   return file_of(header + "}", std::string(static_cast<std::size_t>(count), '\7'));
 }
 
-// Of the processor, so that whatever else runs does not count.
+// Processor time, so that other programs do not matter.
 double seconds_to_read(const std::string& bytes, std::size_t tensors) {
   const std::clock_t begin = std::clock();
   const TensorFile file = parse_safetensors(bytes, "a");
@@ -163,8 +163,8 @@ double seconds_to_read(const std::string& bytes, std::size_t tensors) {
   return static_cast<double>(end - begin) / CLOCKS_PER_SEC;
 }
 
-// Sixteen times the tensors take sixteen times as long, somewhat more where the caches end; with
-// the square of their number it would be 256 times. A ratio, so that the machine does not matter.
+// Sixteen times the tensors take sixteen times as long, somewhat more beyond the caches. Quadratic
+// time would be 256 times. A ratio does not depend on the machine.
 TEST_F(Reading, TakesNoTimeThatGrowsWithTheSquareOfTheTensors) {
   constexpr int kFew = 6'250, kMany = 16 * kFew;
   const std::string small = file_of_tensors(kFew), large = file_of_tensors(kMany);
@@ -175,7 +175,7 @@ TEST_F(Reading, TakesNoTimeThatGrowsWithTheSquareOfTheTensors) {
   EXPECT_LT(many, 100 * few) << "seconds for " << kMany << " and for " << kFew << " tensors";
 }
 
-// Exactly: the length twice, everything else once, whatever the number of tensors.
+// Exactly: the length twice, everything else once, for any number of tensors.
 TEST_F(Reading, ReadsEveryByteOnce) {
   constexpr int kCount = 1000;
   const std::string bytes = file_of_tensors(kCount);

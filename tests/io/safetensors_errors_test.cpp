@@ -31,15 +31,15 @@ TEST(Safetensors, EveryRuleHasItsError) {
   };
   const Broken kBroken[] = {
       // the frame
-      {"", "too short: 0 bytes hold no header length"},
-      {little_endian(3, 7), "too short: 7 bytes hold no header length"},
+      {"", "too short: 0 bytes cannot hold the header length"},
+      {little_endian(3, 7), "too short: 7 bytes cannot hold the header length"},
       {little_endian(100'000'001, 8),
        "the header has 100000001 bytes, at most 100000000 are allowed\n  hint: is this a "
        "safetensors file?"},
       {little_endian(~0ull, 8) + "{}",
        "the header has 18446744073709551615 bytes, at most 100000000 are allowed\n  hint: is this "
        "a safetensors file?"},
-      {little_endian(3, 8) + "{}", "cut off: the header has 3 bytes, 2 are left in the file"},
+      {little_endian(3, 8) + "{}", "truncated: the header has 3 bytes, 2 are left in the file"},
       {file_of(""), "the header does not start with '{'"},
       {file_of(" {}"), "the header does not start with '{'"},
       {file_of("[]"), "the header does not start with '{'"},
@@ -50,11 +50,11 @@ TEST(Safetensors, EveryRuleHasItsError) {
        "the header: not JSON: parse error at line 1, column 3: syntax error while parsing value "
        "- "
        "unexpected '{'; expected end of input"},
-      {file_of(R"({"x":1,"x":2})"), "the header: \"x\" is there twice"},
-      {file_of(R"({"x":{"dtype":"F32","dtype":"F32"}})"), "the header: \"dtype\" is there twice"},
-      {file_of(R"({"x":1,"\u0078":2})"), "the header: \"x\" is there twice"},
+      {file_of(R"({"x":1,"x":2})"), "the header: \"x\" occurs twice"},
+      {file_of(R"({"x":{"dtype":"F32","dtype":"F32"}})"), "the header: \"dtype\" occurs twice"},
+      {file_of(R"({"x":1,"\u0078":2})"), "the header: \"x\" occurs twice"},
       {file_of(R"({"__metadata__":{},"__metadata__":{}})"),
-       "the header: \"__metadata__\" is there twice"},
+       "the header: \"__metadata__\" occurs twice"},
       {file_of(R"({"x":[[[[[]]]]]})"), "the header: nested too deeply"},
       {file_of(R"({"x":)" + std::string(100000, '[')), "the header: nested too deeply"},
       {file_of("{\"\xff\":1}"),
@@ -87,17 +87,17 @@ TEST(Safetensors, EveryRuleHasItsError) {
        "tensor 'x': dtype must be a string: 4"},
       {file_of(entry("F33", "[]", "[0,4]"), four), "tensor 'x': unknown dtype 'F33'"},
       {file_of(entry("F8_E4M3", "[4]", "[0,4]"), four),
-       "tensor 'x': dtype F8_E4M3 is not supported: F16, BF16, F32, F64, BOOL and integers are"},
+       "tensor 'x': dtype F8_E4M3 is not supported: use F16, BF16, F32, F64, BOOL or integers"},
       {file_of(entry("F4", "[8]", "[0,4]"), four),
-       "tensor 'x': dtype F4 is not supported: F16, BF16, F32, F64, BOOL and integers are"},
+       "tensor 'x': dtype F4 is not supported: use F16, BF16, F32, F64, BOOL or integers"},
       {file_of(entry("f32", "[]", "[0,4]"), four), "tensor 'x': unknown dtype 'f32'"},
       {file_of(entry("F32", "1", "[0,4]"), four), "tensor 'x': shape must be a list: 1"},
       {file_of(entry("F32", "[-1]", "[0,4]"), four),
-       "tensor 'x': shape must hold integers, not negative: -1"},
+       "tensor 'x': shape must contain non-negative integers: -1"},
       {file_of(entry("F32", "[1.0]", "[0,4]"), four),
-       "tensor 'x': shape must hold integers, not negative: 1.0"},
+       "tensor 'x': shape must contain non-negative integers: 1.0"},
       {file_of(entry("F32", "[\"1\"]", "[0,4]"), four),
-       "tensor 'x': shape must hold integers, not negative: \"1\""},
+       "tensor 'x': shape must contain non-negative integers: \"1\""},
       {file_of(entry("F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]"), four),
        "tensor 'x': 9 dimensions, at most 8 are supported"},
       {file_of(entry("F32", "[4294967296,4294967296]", "[0,0]")),
@@ -117,17 +117,17 @@ TEST(Safetensors, EveryRuleHasItsError) {
       {file_of(entry("F32", "[0]", "[0,4]"), four),
        "tensor 'x': F32[0] needs 0 bytes, data_offsets have 4"},
       {file_of(entry("F32", "[]", "[0.0,4]"), four),
-       "tensor 'x': data_offsets must hold integers, not negative: 0.0"},
+       "tensor 'x': data_offsets must contain non-negative integers: 0.0"},
       {file_of(entry("F32", "[]", "[0,4,8]"), four),
        "tensor 'x': data_offsets must be [begin, end]: [0,4,8]"},
       {file_of(entry("F32", "[]", "4"), four), "tensor 'x': data_offsets must be [begin, end]: 4"},
       {file_of(entry("F32", "[]", "[-4,0]"), four),
-       "tensor 'x': data_offsets must hold integers, not negative: -4"},
+       "tensor 'x': data_offsets must contain non-negative integers: -4"},
       {file_of(entry("F32", "[]", "[18446744073709551616,4]"), four),
-       "tensor 'x': data_offsets must hold integers, not negative: 1.8446744073709552e+19"},
+       "tensor 'x': data_offsets must contain non-negative integers: 1.8446744073709552e+19"},
       {file_of(entry("F32", "[]", "[4,0]"), four), "tensor 'x': it ends before it begins: 4 to 0"},
       {file_of(entry("F32", "[2]", "[0,8]"), four),
-       "tensor 'x': it ends at byte 8, behind the 4 bytes of data"},
+       "tensor 'x': it ends at byte 8, past the 4 bytes of data"},
       {file_of(entry("F32", "[2]", "[0,4]"), four),
        "tensor 'x': F32[2] needs 8 bytes, data_offsets have 4"},
       {file_of(entry("F16", "[]", "[0,4]"), four),
@@ -142,7 +142,7 @@ TEST(Safetensors, EveryRuleHasItsError) {
       {file_of(tensors("[0,4]", "[4,8]"), eight + four), "the last 4 bytes belong to no tensor"},
       {file_of("{}", four), "the last 4 bytes belong to no tensor"},
       // numbers
-      {file_of_type("BOOL", 1, "\x02"), "tensor 'x': 2 is not a BOOL: 0 and 1 are"},
+      {file_of_type("BOOL", 1, "\x02"), "tensor 'x': 2 is not a BOOL: it must be 0 or 1"},
       {file_of_type("I64", 1, little_endian(2147483648, 8)),
        "tensor 'x': 2147483648 does not fit i32"},
       {file_of_type("I64", 1, little_endian(static_cast<std::uint64_t>(-2147483649), 8)),
@@ -163,7 +163,7 @@ TEST(Safetensors, TypesOfTheFormatThatAreNotReadAreNamed) {
                                   "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4"})
     EXPECT_EQ(error_of_bytes(file_of_type(dtype, 0, "")),
               "a.safetensors: tensor 'x': dtype " + dtype +
-                  " is not supported: F16, BF16, F32, F64, BOOL and integers are");
+                  " is not supported: use F16, BF16, F32, F64, BOOL or integers");
 }
 
 TEST(Safetensors, OddNamesAreEscapedAndCutInErrors) {

@@ -1,5 +1,5 @@
-// Safetensors files: what is written is read back, numbers of all types are read exactly, and no
-// bytes whatever do more than raise a UserError.
+// Safetensors files: reading returns what was written, values of all types are exact, and arbitrary
+// bytes cause only a UserError.
 #include "tensorgrad/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST_F(SafetensorsOnDisk, FilesThatCannotBeReadAreNamed) {
   EXPECT_EQ(error(path_), path_.string() + ": cannot read: Is a directory");
   put(path_ / "short", "abc");
   EXPECT_EQ(error(path_ / "short"),
-            (path_ / "short").string() + ": too short: 3 bytes hold no header length");
+            (path_ / "short").string() + ": too short: 3 bytes cannot hold the header length");
 }
 
 TEST_F(SafetensorsOnDisk, AFailedWriteLeavesTheOldFile) {
@@ -119,7 +119,7 @@ TEST(Safetensors, HeadersOfOtherWritersAreRead) {
   EXPECT_EQ(file.tensors.at("none").shape(), (Shape{3, 0}));
   EXPECT_TRUE(parse_safetensors(file_of("{}"), "a").tensors.empty());
   EXPECT_TRUE(parse_safetensors(file_of("{} \t\n\r  "), "a").tensors.empty());
-  // Tensors without elements may lie anywhere between others, and their sizes may be large.
+  // Tensors without elements may be anywhere between others, and their sizes may be large.
   const TensorFile empty = parse_safetensors(
       file_of(R"({"b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
               R"("a":{"dtype":"F64","shape":[0,1152921504606846976],"data_offsets":[1,1]},)"
@@ -131,7 +131,7 @@ TEST(Safetensors, HeadersOfOtherWritersAreRead) {
   EXPECT_EQ(empty.tensors.at("c").count(), 0);
 }
 
-// Numbers of Python's struct: struct.pack('<f', struct.unpack('<e', ...)).
+// Values from Python's struct: struct.pack('<f', struct.unpack('<e', ...)).
 TEST(Safetensors, HalfPrecisionIsReadExactly) {
   const std::pair<std::uint16_t, std::uint32_t> kKnown[] = {
       {0x0000, 0x00000000}, {0x8000, 0x80000000}, {0x0001, 0x33800000}, {0x83ff, 0xb87fc000},
@@ -215,7 +215,7 @@ TEST(Safetensors, IntegersBecomeI32) {
   }
 }
 
-// Bytes changed, inserted, removed, repeated: the answer is a file or a UserError.
+// Bytes changed, inserted, removed, repeated: the result is a file or a UserError.
 TEST(Safetensors, NoBytesAreWorseThanAnError) {
   std::mt19937 random(20261);
   const auto below = [&](std::size_t n) {

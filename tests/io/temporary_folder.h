@@ -1,4 +1,4 @@
-// A folder for one test, and calls made in a process of their own.
+// A folder for one test, and calls in a child process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ inline void put(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// What `call` returns in a child process, which may spoil its limits and rights.
+// Returns the result of `call` in a child process, which may change its limits and rights.
 inline std::string in_child(const std::function<std::string()>& call) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";

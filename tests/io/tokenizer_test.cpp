@@ -1,4 +1,4 @@
-// Tokenizers of all kinds: bytes, characters, and what is written and read back.
+// Tokenizers of all kinds: bytes, characters, and writing and reading.
 #include "tensorgrad/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ TEST(Tokenizer, CharactersOfATextThatIsNotUtf8AreAnError) {
                          {"\xc3(", "0 is 0xc3"}})
     EXPECT_EQ(error_of([&] { Tokenizer::characters(row.text); }),
               "characters: the text is not UTF-8: byte " + row.byte);
-  // What lies just inside.
+  // Just inside the limits.
   EXPECT_EQ(
       Tokenizer::characters("\x7f\xc2\x80\xdf\xbf\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf"
                             "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf")
@@ -211,7 +211,7 @@ class TokenizerFiles : public testing::Test {
 };
 
 TEST_F(TokenizerFiles, WhatIsWrittenIsReadBack) {
-  // With a space, only UTF-8, a character that stands for a byte, and a byte that is no character.
+  // With a space, only UTF-8, a character that represents a byte, and a byte that is no character.
   const std::vector<std::string> special = {"<|end|>", "< end >", "<光>", "<é>", "<\xff>", "\n"};
   const Tokenizer tokenizer = small_bpe(special);
   tokenizer.write_bpe(path_ / "vocab.json", path_ / "merges.txt");

@@ -12,7 +12,7 @@ namespace {
 
 using namespace local;
 
-// Text of the error of class E that f throws, or a note that none came.
+// Text of the error of class E that f throws, or a note that there was none.
 template <class E, class F>
 std::string error_of(F f) {
   try {
@@ -143,8 +143,8 @@ TEST(StructuralHash, IgnoresCallSitesAndNothingElse) {
   changes([](Graph& g) { g.results.pop_back(); });
 }
 
-// The numbers come from a Python version of the hash (splitmix64 steps over the same fields): a
-// hash may be kept in a file, so it must not depend on the machine.
+// The values come from a Python version of the hash (splitmix64 steps over the same fields). Hashes
+// are stored in files, so they must not depend on the machine.
 TEST(StructuralHash, IsTheSameEverywhere) {
   EXPECT_EQ(structural_hash(Graph{}), 12035550249420947055u);
   EXPECT_EQ(structural_hash(add_twice()), 6187063286095358579u);

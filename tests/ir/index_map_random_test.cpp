@@ -14,7 +14,7 @@ class RandomChain {
  public:
   explicit RandomChain(unsigned seed) : random_(seed) {}
 
-  // Applies up to eight views and checks the end; a failure prints the chain.
+  // Applies up to eight views and checks the result; a failure prints the chain.
   void run() {
     Both both(random_shape());
     std::string chain = "contiguous " + both.plain.shape.text();
@@ -39,7 +39,7 @@ class RandomChain {
     return shape;
   }
 
-  // A shape of as many elements: the prime factors dealt out to new axes.
+  // A shape with as many elements: distributes the prime factors over new axes.
   Shape reshaped(const Shape& from) {
     std::int64_t count = from.count();
     Shape shape;

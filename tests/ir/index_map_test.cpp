@@ -1,4 +1,4 @@
-// IndexMap: what a person would try first, case by case.
+// IndexMap: simple cases, one by one.
 #include "ir/index_map.h"
 
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ TEST(IndexMap, BroadcastHasStrideZero) {
   EXPECT_EQ(both.map.text(), "[2,3,4](0,1,0)+0");
   EXPECT_FALSE(both.map.is_contiguous());
   both.check();
-  both.reshape({6, 4});  // the first two axes do not walk as one
+  both.reshape({6, 4});  // the first two axes do not merge
   EXPECT_EQ(both.map.layers().size(), 2u);
   both.check();
 }
@@ -150,8 +150,8 @@ TEST(IndexMap, RankZero) {
   EXPECT_EQ(both.plain.values, std::vector<double>{1});
 }
 
-// Skew is how a fold reads its windows: output i of a convolution's gradient takes window i - k,
-// element k. Outside, the guard of the pad answers.
+// A fold reads its windows with a skew: output i of a convolution's gradient takes window i - k,
+// element k. The guard of the pad handles positions outside.
 TEST(IndexMap, SkewMovesAnAxisByAnother) {
   const std::int64_t windows = 4, size = 3;
   const IndexMap map =

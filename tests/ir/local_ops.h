@@ -1,5 +1,5 @@
-// A handful of primitives with plain type rules, so that the tests of the Graph do not depend on
-// the ops of the library; and probes, one op without operands per kind of attributes.
+// A few primitives with simple type rules, so that the tests of the Graph do not depend on the ops
+// of the library; and probes, one op without operands per kind of attributes.
 #pragma once
 
 #include <array>
@@ -59,7 +59,7 @@ inline Type narrow_type(Types in, const Attrs& attrs) {
   out.shape[a.axis] = a.length;
   return out;
 }
-// Careless: negative padding may give a negative size.
+// Deliberately careless: negative padding may give a negative size.
 inline Type pad_type(Types in, const Attrs& attrs) {
   const auto& a = std::get<PadAttrs>(attrs);
   check_axis(a.axis, in[0]);
@@ -67,7 +67,7 @@ inline Type pad_type(Types in, const Attrs& attrs) {
   out.shape[a.axis] += a.before + a.after;
   return out;
 }
-// Goes to Shape without checks of its own, as a careless rule would.
+// Calls Shape without checks of its own, as a careless rule would.
 inline Type drop_axis_type(Types in, const Attrs& attrs) {
   Type out = in[0];
   out.shape.erase(std::get<AxisAttrs>(attrs).axis);

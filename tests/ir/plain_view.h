@@ -1,5 +1,5 @@
-// Views done twice: on an IndexMap, and on a plain vector of values by walking all positions. In
-// the end every element must agree, through memory or by its fill.
+// Views computed twice: on an IndexMap, and on a plain vector of values by visiting all positions.
+// In the end every element must agree, from memory or from its fill.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace tensorgrad::ir {
 
 using Position = std::vector<std::int64_t>;
 
-// An array of values and nothing clever: the other side of the comparison.
+// A plain array of values: the reference.
 struct Plain {
   Shape shape;
   std::vector<double> values;

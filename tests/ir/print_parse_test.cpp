@@ -1,4 +1,5 @@
-// Text of a Graph: how it looks, and that reading it gives the same graph, whatever stands in it.
+// Printing and parsing a Graph: the format, and that parsing returns the same graph, whatever it
+// contains.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -186,7 +187,7 @@ std::vector<Attrs> one_of_each(std::index_sequence<I...>) {
   return {Attrs(std::in_place_index<I>)...};
 }
 
-// A new kind of attributes is covered here as soon as it stands in the variant.
+// A new kind of attributes in the variant is covered here automatically.
 TEST(RoundTrip, EveryKindOfAttributes) {
   Graph g;
   for (Attrs attrs : one_of_each(std::make_index_sequence<kAttrsKinds>{})) {

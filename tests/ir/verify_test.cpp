@@ -1,4 +1,4 @@
-// verify(): each rule broken once, by changing a valid graph behind append's back.
+// verify(): each rule broken once, by changing a valid graph without append().
 #include <gtest/gtest.h>
 
 #include "tests/ir/local_ops.h"

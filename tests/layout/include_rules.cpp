@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kUnknown = std::size(kFolders);
 
-// Position in kFolders, kUnknown if it is not there.
+// Position in kFolders; kUnknown if it is missing.
 std::size_t rank(std::string_view folder) {
   return static_cast<std::size_t>(std::find(std::begin(kFolders), std::end(kFolders), folder) -
                                   std::begin(kFolders));
@@ -20,7 +20,7 @@ std::size_t rank(std::string_view folder) {
 
 std::string_view first_part(std::string_view path) { return path.substr(0, path.find('/')); }
 
-// A copy in which comments are blank, so that lines keep their numbers.
+// A copy with blanked comments, so that lines keep their numbers.
 std::string without_comments(std::string_view text) {
   std::string out(text);
   for (std::size_t i = 0; i + 1 < out.size(); ++i) {
@@ -43,7 +43,7 @@ std::vector<Include> includes_of(std::string_view text) {
   std::istringstream lines(without_comments(text));
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
-    // What counts is the first word after '#' and what stands between the quotes or brackets.
+    // Only the first word after '#' and the text between the quotes or brackets count.
     const std::size_t hash = line.find_first_not_of(" \t");
     if (hash == line.npos || line[hash] != '#') continue;
     const std::size_t word = line.find_first_not_of(" \t", hash + 1);
@@ -86,7 +86,7 @@ std::vector<std::string> check_public_header(std::string_view path, std::string_
   std::vector<std::string> broken;
   for (const Include& include : includes_of(text)) {
     const bool ours = first_part(include.path) == "tensorgrad";
-    // The C++ library's own headers are the ones with neither folder nor extension.
+    // The headers of the C++ library have neither folder nor extension.
     const bool standard = !include.quoted && include.path.find_first_of("./") == std::string::npos;
     if (include.path == "iostream") {
       broken.push_back(

@@ -1,5 +1,5 @@
-// The rules about who may include whom, as functions over the text of one file.
-// A broken rule is reported as "file:line: what is wrong", ready to be clicked.
+// The rules about includes, as functions over the text of one file. A violation is reported as
+// "file:line: message".
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Include {
   bool quoted;       // "path" rather than <path>
 };
 
-// Every #include of `text`; those inside comments do not count.
+// Every #include of `text` outside of comments.
 std::vector<Include> includes_of(std::string_view text);
 
 // Rules for a file of src/; `path` is relative to the root: src/ir/graph.h.
@@ -28,7 +28,7 @@ std::vector<std::string> check_source(std::string_view path, std::string_view te
 // Rules for a file of include/.
 std::vector<std::string> check_public_header(std::string_view path, std::string_view text);
 
-// Prose of a Markdown file fits these columns; tables and code do not count.
+// Prose of a Markdown file fits these columns; tables and code are exempt.
 inline constexpr int kMarkdownColumns = 100;
 std::vector<std::string> check_markdown(std::string_view path, std::string_view text);
 

@@ -1,5 +1,4 @@
-// Holds the tree to its own map: who includes whom, what public headers show, what HACKING.md
-// names.
+// Checks the tree: includes, public headers, folders named in HACKING.md, Markdown columns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +80,7 @@ TEST(Layout, HackingNamesEveryFolder) {
   EXPECT_EQ(joined(folders_not_named(read(kRoot / "HACKING.md"), folders)), "");
 }
 
-// The rules themselves, on files that break them.
+// Tests of the rules, on files that break them.
 
 TEST(LayoutRules, OnlyTestsIncludeTheOracle) {
   EXPECT_EQ(

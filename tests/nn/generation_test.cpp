@@ -1,5 +1,5 @@
-// Language models as sequences: causal, each row of a batch by itself, and token by token the same
-// as all at once.
+// Language models as sequences: causal, independent rows of a batch, and the same results token by
+// token as all at once.
 #include <algorithm>
 #include <cstdio>
 
@@ -18,7 +18,7 @@ Forward<AnyModel> whole(const std::string& name, std::int64_t B, std::int64_t T,
                          [](const AnyModel& m, const Inputs& in) { return m(in["tokens"]); });
 }
 
-// T tokens at a time, with the state.
+// Runs T tokens at a time, with the state.
 Forward<AnyModel> stepping(Forward<AnyModel>& program, std::int64_t B, std::int64_t T,
                            std::int64_t capacity = kCapacity) {
   return program.attach(
@@ -42,7 +42,7 @@ double largest(std::span<const float> v) {
   return out;
 }
 
-// The logits [B, T, V] of positions first .. against those of a piece [B, count, V].
+// Compares the logits [B, T, V] from position `first` on with those of a piece [B, count, V].
 void expect_part(const Array& all, const Array& piece, std::int64_t first, double tolerance) {
   const std::int64_t B = all.shape()[0], T = all.shape()[1], V = all.shape()[2],
                      count = piece.shape()[1];
@@ -56,7 +56,7 @@ void expect_part(const Array& all, const Array& piece, std::int64_t first, doubl
             << "row " << b << ", position " << first + t << ", token " << v;
 }
 
-// One piece after the other, each of `T` tokens, against all at once on the CPU.
+// Runs pieces of `T` tokens in sequence, and compares with all at once on the CPU.
 void expect_steps_agree(const std::string& name, std::int64_t T, const std::string& device,
                         double tolerance) {
   auto all = whole(name, kBatch, kTime);
@@ -120,7 +120,7 @@ TEST_P(Sequences, RowsOfABatchDoNotMeet) {
   }
 }
 
-// The state is plain numbers: saved, read again, and used for two ways on.
+// The state is plain arrays: saved, loaded, and continued in two ways.
 TEST_P(Sequences, TheStateCanBeSavedAndUsedTwice) {
   auto all = whole(GetParam(), 1, kTime);
   shuffle(all);
@@ -203,7 +203,7 @@ TEST(State, StartsWithZeros) {
   EXPECT_EQ(memory.at("n").ints()[0], 0);
 }
 
-// A token costs the same, whatever came before: the plan of a step has no length in it.
+// The cost of a token does not depend on its position: the plan of a step has no length in it.
 TEST(State, ATokenOfMambaCostsTheSameForEveryText) {
   auto short_text = whole("Mamba", 1, 2), long_text = whole("Mamba", 1, 10);
   const Counts a = stepping(short_text, 1, 1, 2).counts(),
@@ -214,8 +214,7 @@ TEST(State, ATokenOfMambaCostsTheSameForEveryText) {
   EXPECT_EQ(a.arena_bytes, b.arena_bytes);
 }
 
-// The cache has room for three positions; the fourth is refused, and the state is still the one of
-// three.
+// The cache has room for three positions. The fourth is refused, and the state still has three.
 class FullCache : public testing::TestWithParam<std::string> {};
 
 TEST_P(FullCache, IsAnError) {
@@ -242,7 +241,7 @@ TEST_P(FullCache, IsAnError) {
   EXPECT_THROW(two.run(feed_state(memory, {{"tokens", Ints{1, 1}}})).wait(), UserError);
 }
 
-// A layer by itself, too: its caller says where it is.
+// A layer alone, too: its caller gives the position.
 TEST(FullCacheOfALayer, IsAnError) {
   const SelfAttention layer(4, 2);
   auto run = compile_forward(layer,

@@ -24,7 +24,7 @@ double loss_of(const ir::Graph& graph, const Leaves& leaves) {
   return reference::interpret(graph, leaves).at(static_cast<std::size_t>(node)).data[0];
 }
 
-// Derivative of the loss along a direction of one leaf, with Richardson's combination of two
+// Derivative of the loss along a direction of one leaf, by Richardson extrapolation of two
 // distances.
 double slope(const ir::Graph& graph, const Leaves& leaves, const std::string& leaf,
              const Doubles& direction) {
@@ -77,8 +77,8 @@ Array drawn(const Shape& shape, std::uint32_t seed) {
   return {shape, numbers(static_cast<std::size_t>(shape.count()), seed)};
 }
 
-// A block over x [2, 7, 6], its result weighted so that every element has a gradient of its own; x
-// is a parameter too.
+// A block over x [2, 7, 6]. Its result is weighted so that every element has a different gradient;
+// x is a parameter too.
 template <class Block>
 struct Around {
   Param x{{2, 7, 6}, init::normal(1)};
@@ -114,8 +114,7 @@ TEST(Gradients, OfMamba2BlockInOneChunk) {
 TEST(Gradients, OfSelfAttentionWithGroupsAndRotaryPositions) {
   expect_block_gradients(SelfAttention(6, 3, {.groups = 1, .rope_base = 20.0f}));
 }
-// With rotary positions, because without them a bias of the keys changes nothing: softmax takes it
-// out.
+// With rotary positions, because without them a bias of the keys has no effect: softmax cancels it.
 TEST(Gradients, OfSelfAttentionWithBiases) {
   expect_block_gradients(SelfAttention(6, 3, {.groups = 1, .rope_base = 20.0f, .biases = true}));
 }

@@ -1,4 +1,4 @@
-// How parameters start: distributions and their bounds, keys, and which of them decay.
+// Initial parameters: distributions and their bounds, keys, and which of them decay.
 #include <algorithm>
 #include <memory>
 
@@ -89,7 +89,7 @@ TEST(Init, Fans) {
   expect_uniform(start_of(kMatrix, init::xavier(0.5f)), -matrix / 2, matrix / 2);
 }
 
-// No layer starts in the same way twice, and the same seed always starts the same way.
+// No two layers start with the same values, and the same seed always gives the same values.
 TEST(Init, DependsOnSeedAndNameAlone) {
   EXPECT_EQ(start_of({8}, init::normal(1), 3), start_of({8}, init::normal(1), 3));
   EXPECT_NE(start_of({8}, init::normal(1), 3), start_of({8}, init::normal(1), 4));
@@ -124,7 +124,7 @@ TEST(Init, ByAFunctionOfTheIndex) {
   EXPECT_EQ(start_of({}, counted), Floats{-7});
 }
 
-// compile() calls the function; what it refers to may be gone when the first step asks for the
+// compile() calls the function, because its captures may be gone when the first step needs the
 // weights.
 TEST(Init, AFunctionIsCalledByCompile) {
   struct Model {
@@ -142,7 +142,8 @@ TEST(Init, AFunctionIsCalledByCompile) {
   EXPECT_EQ(train.download().at("w").floats(), (Floats{3, 4}));
 }
 
-// A block of a deep model starts with smaller residual projections, whatever their start is.
+// A block of a deep model starts with smaller residual projections, whatever their initialisation
+// is.
 TEST(Init, ResidualProjectionsStartSmaller) {
   const auto scaled = [](const Init& start) {
     const ParamOptions own{.init = start, .decay = false};
@@ -170,7 +171,7 @@ TEST(Init, ResidualProjectionsStartSmaller) {
             3.0f);
 }
 
-// Matrices as torch.nn.Linear starts them, the rest at 0.
+// Matrices start as in torch.nn.Linear, the rest at 0.
 TEST(Init, OfAParamThatSaysNothing) {
   struct Model {
     Param matrix{{64, 256}}, kernel{{48, 20, 5, 4}}, vector{{9}}, scalar{{}};
@@ -188,7 +189,7 @@ TEST(Init, OfAParamThatSaysNothing) {
   EXPECT_EQ(floats("scalar"), Floats(1, 0.0f));
 }
 
-// Every parameter of every layer can start in another way and change its decay.
+// Every parameter of every layer can have another initialisation and decay.
 TEST(Init, OptionsOfTheLayers) {
   const ParamOptions one{.init = init::constant(1), .decay = false},
       two{.init = init::constant(2), .decay = true};
@@ -290,7 +291,7 @@ TEST(Init, DefaultsOfTheLayers) {
   EXPECT_EQ(floats("biased.v.b"), Floats(32, 0.0f));
   expect_normal(floats("lm.tok_emb"), 0.05);
   expect_normal(floats("lm.pos_emb"), 0.02);
-  // What is added to the residual stream is smaller, by the root of how many are added: two.
+  // Projections into the residual stream are smaller, by the square root of their number: two.
   expect_uniform(floats("lm.layers.0.attn.q.W"), -1.0 / 8, 1.0 / 8);
   expect_uniform(floats("lm.layers.0.attn.o.W"), -std::sqrt(0.5) / 8, std::sqrt(0.5) / 8);
   expect_uniform(floats("lm.layers.0.mlp.down.W"), -std::sqrt(0.5) / 16, std::sqrt(0.5) / 16);

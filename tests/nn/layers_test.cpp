@@ -6,7 +6,7 @@
 namespace tensorgrad::nn_tests {
 namespace {
 
-// Names without the dot that a layer inside a model would have before them.
+// Parameter names without the prefix of a model.
 Weights inside(const Weights& weights, const std::string& name) {
   Weights out;
   for (const auto& [own, array] : weights.arrays) out.arrays[name + "." + own] = array;
@@ -41,7 +41,7 @@ TEST(Layers, EmptyBracesAreTheDefaultOptions) {
   EXPECT_EQ(FeedForward(2, 4, {}).activation, Activation::gelu);
   EXPECT_EQ(SelfAttention(4, 2, {}).groups, 2);
   EXPECT_EQ(TransformerBlock(4, 2, {}).mlp.activation, Activation::gelu);
-  // Other numbers are no bias, and no groups.
+  // Other values are neither a bias nor groups.
   static_assert(!std::is_constructible_v<Linear, int, int, int>);
   static_assert(!std::is_constructible_v<SelfAttention, int, int, int>);
 }

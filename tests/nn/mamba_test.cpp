@@ -1,5 +1,5 @@
-// Mamba and Mamba-2 against plain loops; how their parameters start, which of them decay, training
-// some of them only.
+// Mamba and Mamba-2 against plain loops; initial parameters, decay, and training some of the
+// parameters.
 #include <algorithm>
 
 #include "tests/nn/sequence_models.h"
@@ -250,7 +250,7 @@ TEST(MambaModels, Start) {
   EXPECT_NE(w.at("layers.1.dt_proj.b"), w.at("layers.2.dt_proj.b"));
 }
 
-// Evenly by their logarithm, from 0.001 to 0.1.
+// Log-uniform from 0.001 to 0.1.
 void expect_step_sizes(const Doubles& bias) {
   double mean = 0, low = 1e9, high = 0;
   for (const double b : bias) {
@@ -282,7 +282,7 @@ TEST(MambaModels, StepSizesStartBetweenAThousandthAndATenth) {
   EXPECT_NEAR(high, 16, 0.15);
 }
 
-// What is not trained costs no backward, has no gradient, and keeps its bits.
+// Frozen parameters need no backward pass, have no gradient, and keep their bits.
 TEST(MambaModels, TrainingSomeParametersOnly) {
   const std::vector<InputSpec> inputs{{"tokens", {2, 6}, i32}, {"targets", {2, 6}, i32}};
   const auto loss = [](const Mamba& m, const Inputs& in) {
@@ -298,7 +298,7 @@ TEST(MambaModels, TrainingSomeParametersOnly) {
       {.inputs = inputs, .train_only = NameFilter{"layers.1.x_proj.W"}, .device = "cpu"}, loss);
   EXPECT_LT(some.counts().kernels, all.counts().kernels);
   EXPECT_LT(last.counts().kernels,
-            some.counts().kernels - 4);  // nothing goes back through the first block
+            some.counts().kernels - 4);  // no backward pass through the first block
   EXPECT_LT(some.counts().operations, all.counts().operations);
   const auto backward = [](const ProgramHandle& program, const std::string& op) {
     int count = 0;

@@ -1,4 +1,4 @@
-// Layers in plain double-precision loops over row-major vectors: the other side of the comparison.
+// Layers as plain double-precision loops over row-major vectors: the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline Ints tokens(std::size_t count, int vocab, std::uint32_t seed = 1) {
 
 inline Doubles doubles(std::span<const float> v) { return {v.begin(), v.end()}; }
 
-// Parameters by name, as numbers that every layer starts with anew: small and none of them zero.
+// Known parameter values by name: small and not zero.
 struct Weights {
   NamedArrays arrays;
   Doubles at(const std::string& name) const { return doubles(arrays.at(name).floats()); }
@@ -45,7 +45,7 @@ struct Weights {
   bool has(const std::string& name) const { return arrays.count(name) > 0; }
 };
 
-// Fills all parameters with known numbers; initial biases and gains would hide mistakes.
+// Fills all parameters with known values; initial biases and gains would hide mistakes.
 inline Weights shuffle(ProgramHandle& program) {
   Weights weights{program.download()};
   std::uint32_t seed = 100;
@@ -95,7 +95,7 @@ inline Doubles layer_norm(const Weights& w, const std::string& name, const Doubl
   return y;
 }
 
-// Turns the pairs (i, i + size/2) of each head of x [B, T, heads * size] by t * base^(-2i/size).
+// Rotates the pairs (i, i + size/2) of each head of x [B, T, heads * size] by t * base^(-2i/size).
 inline void turn(Doubles& x, std::size_t T, std::size_t heads, std::size_t size, double base) {
   for (std::size_t row = 0; row < x.size() / (heads * size); ++row)
     for (std::size_t h = 0; h < heads; ++h)
@@ -203,7 +203,7 @@ inline Doubles conv2d(const Doubles& x, const Shape& xs, const Doubles& w, const
   return y;
 }
 
-// A layer as a model of its own, over one input.
+// Wraps a layer as a model with one input.
 template <class L>
 Forward<L> forward(const L& layer, const Shape& shape, DType dtype = f32) {
   return compile_forward(layer, {.inputs = {{"x", shape, dtype}}, .device = "cpu", .threads = 1},

@@ -1,4 +1,4 @@
-// The language models that the tests of this folder walk through, as one kind of thing.
+// The language models of the tests in this folder, behind one interface.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace tensorgrad::nn_tests {
 
 inline constexpr int kVocab = 11;
 
-// One of the models behind one name, so that tests are no templates.
+// One of the models as one type, so that tests need no templates.
 struct AnyModel {
   std::optional<Mamba> mamba;
   std::optional<Mamba2> mamba2;

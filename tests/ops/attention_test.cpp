@@ -1,5 +1,5 @@
-// Attention where scores are not finite, and where a query sees no key. The op table cannot hold
-// these: NaN compares with nothing.
+// Attention with non-finite scores, and queries that see no key. The op table cannot have these,
+// because NaN compares with nothing.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ std::vector<float> attended(const std::vector<float>& q, const std::vector<float
   return {out.floats().begin(), out.floats().end()};
 }
 
-// A whole block of keys with scores of -inf weighs nothing, wherever it stands.
+// A whole block of keys with scores of -inf has no weight, wherever it is.
 TEST(AttentionScores, OfMinusInfinityWeighNothing) {
   std::vector<float> k(300, 1.0f), v(300);
   for (std::size_t i = 0; i < 192; ++i) k[i] = -kInfinity;
@@ -48,14 +48,14 @@ TEST(AttentionScores, ThatAreNoNumberShow) {
     k[at] = std::nanf("");
     EXPECT_TRUE(std::isnan(attended({1}, k, std::vector<float>(300, 1.0f))[0])) << at;
   }
-  // Only those who see it.
+  // Only the queries that see it.
   const std::vector<float> out = attended({1, 1, 1}, {1, 1, std::nanf("")}, {1, 2, 3}, true);
   EXPECT_FLOAT_EQ(out[0], 1);
   EXPECT_FLOAT_EQ(out[1], 1.5f);
   EXPECT_TRUE(std::isnan(out[2]));
 }
 
-// The last position of a cache decides nothing but what is visible, however far away it is.
+// The last position of a cache only decides which keys are visible, however far away it is.
 TEST(AttentionStart, FarAwaySeesAllOrNothing) {
   auto run = compile_forward(
       Nothing{},

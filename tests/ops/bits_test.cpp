@@ -1,5 +1,5 @@
-// Every row's value and gradients are the same bits on every run and for any number of threads, and
-// right without fusion too.
+// Every row's value and gradients have the same bits on every run and for any number of threads,
+// and are right without fusion too.
 #include "checks/eval_graph.h"
 #include "tests/ops/sample_test.h"
 

@@ -1,4 +1,4 @@
-// The comparison behind the tests on a GPU and the self-test: what it refuses, and in what words.
+// The comparison of the GPU tests and the self-test: what it rejects, and its messages.
 #include "checks/check_row.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ const Sample& row_called(const std::string& name) {
   throw std::runtime_error("there is no row " + name);
 }
 
-// A row's results as the interpreter has them, for tests to spoil.
+// A row's results from the interpreter, for tests to change.
 struct Results {
   SampleGraph made;
   std::vector<reference::Value> want, got;
@@ -32,8 +32,7 @@ struct Results {
   }
 };
 
-// A device that reports a bad id where there is none, as one that reads memory before it was
-// written would.
+// A device that reports a bad id where there is none, as if it read memory before it was written.
 class Suspicious : public runtime::Device {
  public:
   std::string name() const override { return "suspicious"; }
@@ -146,7 +145,7 @@ TEST(CheckRow, NonFiniteValuesCountOnlyWhereTheyAreDemanded) {
   EXPECT_FALSE(results.compare().passed());
   EXPECT_TRUE(results.compare({.non_finite = false}).passed());
   results.want[0].data[3] = results.got[0].data[3];
-  results.got[0].data[3] = std::nan("");  // where a number is wanted, NaN is always wrong
+  results.got[0].data[3] = std::nan("");  // NaN is always wrong if the reference is finite
   EXPECT_FALSE(results.compare({.non_finite = false}).passed());
 }
 

@@ -27,7 +27,7 @@ std::set<std::string> declared_ops() {
   return names;
 }
 
-// What a graph's nodes were made by: their own op, or the composite that the row called.
+// The ops of a graph: the primitives of its nodes, and the composite that the row called.
 std::set<std::string> called_in(const ir::Graph& graph) {
   std::set<std::string> names;
   for (const ir::Node& node : graph.nodes) {

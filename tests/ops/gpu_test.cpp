@@ -10,9 +10,9 @@ namespace {
 class GpuOps : public GpuTest, public testing::WithParamInterface<Row> {};
 class ReleaseGpuOps : public GpuOps {};
 
-// A software driver takes up to a second for a row: some rows run always, the others before a
-// release. Those that always run: all that are large enough for kernels of two dispatches, and a
-// sixteenth of the others, chosen by name.
+// A software driver takes up to a second per row, so some rows always run, and the others only
+// before a release. Rows that always run: all that are large enough for kernels of two dispatches,
+// and a sixteenth of the others, chosen by name.
 bool runs_always(const std::string& name) {
   if (name.find("long_") != std::string::npos || name.find("tall_") != std::string::npos)
     return true;
@@ -39,7 +39,7 @@ void expect_agreement(const Sample& sample) {
 TEST_P(GpuOps, AgreesWithTheInterpreter) { expect_agreement(*GetParam().sample); }
 TEST_P(ReleaseGpuOps, AgreesWithTheInterpreter) { expect_agreement(*GetParam().sample); }
 
-// Where 1 + erf and 1 + tanh would have no digits left; a driver's exp has few of them for large
+// Where 1 + erf and 1 + tanh would have no digits left; a driver's exp is inexact for large
 // exponents.
 using GpuSemantics = GpuTest;
 

@@ -1,6 +1,6 @@
-// Every row's gradients against central differences of the interpreter, in double. Two steps, so
-// that a wrong rule and a wrong kernel can be told apart: the gradient graph in the interpreter
-// against the differences, and the CPU against both.
+// Every row's gradients against central differences of the interpreter, in double. Two comparisons
+// distinguish a wrong rule from a wrong kernel: the gradient graph in the interpreter against the
+// differences, and the CPU against both.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using reference::Value;
 
 constexpr double kStep = 1e-4;
 constexpr double kRuleTolerance = 1e-6;
-constexpr std::int64_t kFewElements = 24;  // so many are checked one by one, more along directions
+constexpr std::int64_t kFewElements = 24;  // more elements than this are checked along directions
 constexpr int kDirections = 3;
 
 // A direction for each differentiable operand.
@@ -67,7 +67,7 @@ double loss_at(const SampleGraph& made, const Direction& direction, double step)
   return loss;
 }
 
-// Central differences at two distances; Richardson's combination cancels their leading error.
+// Central differences at two distances; Richardson extrapolation cancels their leading error.
 double difference_quotient(const SampleGraph& made, const Direction& direction) {
   const auto central = [&](double h) {
     return (loss_at(made, direction, h) - loss_at(made, direction, -h)) / (2 * h);
@@ -83,7 +83,7 @@ double along(const std::vector<Value>& gradients, const Direction& direction) {
   return sum;
 }
 
-// How large a slope along a direction may be: what errors are relative to.
+// An upper bound of the slope along a direction; errors are relative to it.
 double scale_of(const std::vector<Value>& gradients) {
   double squares = 1;
   for (const Value& gradient : gradients)
@@ -117,13 +117,13 @@ TEST_P(Gradient, AgreesWithCentralDifferences) {
     EXPECT_NEAR(along(by_rule, direction), slope, kRuleTolerance * scale)
         << "a gradient rule is wrong in\n"
         << ir::print(made.gradient);
-    // Roundings of single elements add up along a direction.
+    // Rounding errors of single elements add up along a direction.
     EXPECT_NEAR(along(by_cpu, direction), slope, 4 * sample().tolerance * scale);
     if (HasFailure()) break;
   }
 }
 
-// Under a loss that is a sum the first gradient is a number, not memory.
+// If the loss is a sum, the first gradient is a constant, not memory.
 TEST_P(Gradient, OfTheSumAgreesWithTheInterpreter) {
   const SampleGraph made = build(sample(), Cotangent::ones);
   const auto want = eval::interpret_results(made.gradient, made.leaves);
@@ -137,8 +137,8 @@ TEST_P(Gradient, OfTheSumAgreesWithTheInterpreter) {
   }
 }
 
-// The primitives that only gradients make (fold, segment_sum, scatter_add) have gradients too. The
-// gradient is linear in the cotangent, so its slope there is known by the same differences.
+// The primitives that only gradients use (fold, segment_sum, scatter_add) have gradients too. The
+// gradient is linear in the cotangent, so the same differences give its slope.
 TEST(SecondGradient, OfTheAdjointsOfViewsAndIndexing) {
   for (const char* name : {"windows_stride_3_dilation_2", "embedding_repeated_ids",
                            "take_along_axis_repeated", "max_pool2d_padding"}) {

@@ -1,5 +1,5 @@
-// Every tensor of every row's plan lies alone between stretches of poison: nothing around it is
-// written, and nothing that was read came from there, because the results stay the same.
+// Every tensor of every row's plan has poisoned memory on both sides. Nothing around it is written,
+// and nothing is read from there, because the results stay the same.
 #include "checks/eval_graph.h"
 #include "tests/ops/sample_test.h"
 

@@ -1,6 +1,6 @@
-// Ops on numbers written down: the value and the gradients are what PyTorch documents or what a
-// hand computes. Both the CPU and the interpreter must give them, so that they are not merely
-// wrong together.
+// Ops on explicit values: the expected value and gradients are documented by PyTorch or computed by
+// hand. Both the CPU and the interpreter must give them, so that they are not wrong in the same
+// way.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ inline constexpr double kIntMin = std::numeric_limits<std::int32_t>::min();
 
 using Numbers = std::vector<double>;
 
-// A vector of the numbers.
+// A vector of the values.
 inline Arg vec(Numbers values, DType dtype = f32) {
   const Shape shape{static_cast<std::int64_t>(values.size())};
   return given(shape, std::move(values), dtype);
@@ -29,16 +29,16 @@ inline Arg vec(Numbers values, DType dtype = f32) {
 
 struct Want {
   Numbers value;  // row-major
-  // Of sum(value * cotangent) for each f32 operand; none: not asked.
+  // Gradients of sum(value * cotangent) for each f32 operand; none: not checked.
   std::vector<Numbers> gradients = {};
   Numbers cotangent = {1};  // repeated to fill
-  double tolerance = 1e-6;  // relative to each number
+  double tolerance = 1e-6;  // relative to each value
 };
 
 void expect(const std::vector<Arg>& args, const std::function<Tensor(const Tensors&)>& function,
             const Want& want);
 
-// The text of the UserError that tracing the function ends in.
+// The text of the UserError that tracing the function throws.
 std::string error_of(const std::vector<Arg>& args,
                      const std::function<Tensor(const Tensors&)>& function);
 

@@ -1,5 +1,5 @@
-// Random ops through the public interface: which numbers repeat and which differ, what they are
-// like, and that dropout's backward pass uses the mask of its forward pass. Everything is
+// Random ops through the public interface: which values repeat and which differ, their
+// distributions, and that dropout's backward pass uses the mask of its forward pass. Everything is
 // deterministic; the bounds are five standard deviations of the statistic.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 struct Nothing {};
 
-// A program that draws; every call of run() is a step.
+// A program with random ops; every call of run() is a step.
 struct Draws {
   tensorgrad::Forward<Nothing> program;
 
@@ -38,7 +38,7 @@ double mean_of(const std::vector<float>& x, int power = 1) {
 }
 
 constexpr std::int64_t kMany = 100000;
-// Five deviations of a mean of kMany numbers with this deviation.
+// Five standard deviations of a mean of kMany values with this deviation.
 double five_sigma(double deviation) {
   return 5 * deviation / std::sqrt(static_cast<double>(kMany));
 }
@@ -89,7 +89,7 @@ TEST(Random, UniformMoments) {
   double product = 0;
   for (std::size_t i = 1; i < x.size(); ++i) product += (x[i - 1] - 0.5) * (x[i] - 0.5);
   EXPECT_NEAR(product / static_cast<double>(kMany), 0, five_sigma(1 / 12.0));
-  // Sixteen equal bins: chi squared with 15 degrees of freedom, deviation sqrt(30).
+  // Sixteen equal bins: chi squared with 15 degrees of freedom, standard deviation sqrt(30).
   std::vector<double> bins(16);
   for (const float v : x) ++bins[static_cast<std::size_t>(v * 16)];
   double chi = 0;

@@ -1,4 +1,4 @@
-// What the tests that walk the table share: one GoogleTest case per row, named after it.
+// Shared code of the tests that use the table: one GoogleTest case per row, named after it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// What the selective scan promises beyond single rows of the table: numbers worked out by hand,
-// that the length of chunks does not matter, that sequences do not see each other nor steps the
-// future, and what happens far out.
+// Properties of the selective scan beyond single rows of the table: values computed by hand,
+// independence from the chunk length, of sequences from each other and of steps from the future,
+// and extreme values.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ Tensor scan(In x, Discretisation rule, std::int64_t chunk = 16) {
   return selective_scan(x[0], x[1], x[2], x[3], x[4], x[5], {rule, chunk});
 }
 
-// The same numbers for any length of chunks.
+// The same values for any chunk length.
 SampleGraph build_scan(const Sizes& s, Discretisation rule, std::int64_t chunk) {
   const Shape wide{s.B, s.L, s.E}, narrow{s.B, s.L, s.N};
   const std::vector<Arg> args{real(wide),          real(wide),          real({s.E, s.N}, -2, 2),
@@ -122,7 +122,7 @@ TEST_P(SelectiveScan, NoStepSeesTheFuture) {
   }
 }
 
-// Steps that are nothing keep the state; endless ones forget it.
+// Steps of 0 keep the state; infinite ones forget it.
 TEST_P(SelectiveScan, FarOut) {
   const std::vector<double> deltas{-1e4, -104, -88, -17, 17, 88, 104, 1e4};
   const std::vector<Arg> args{

@@ -1,4 +1,4 @@
-// Losses, norms and attention on numbers worked out by hand.
+// Losses, norms and attention on values computed by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -113,7 +113,7 @@ TEST(NormSemantics, EpsilonIsAddedToTheVariance) {
   const double rms = std::sqrt(12.5 + 0.5);
   expect({vec({3, 4}), vec({1, 2})}, [](In x) { return rms_norm(x[0], x[1], 0.5f); },
          {{3 / rms, 8 / rms}});
-  // All equal: the deviation is epsilon's.
+  // All equal: epsilon is the deviation.
   expect({vec({7, 7}), vec({1, 1}), vec({0, 0})}, [](In x) { return layer_norm(x[0], x[1], x[2]); },
          {{0, 0}});
 }
@@ -124,7 +124,7 @@ TEST(AttentionSemantics, CausalRowsSeeThePast) {
   expect({zeros, zeros, v}, [](In x) { return attention(x[0], x[1], x[2]); }, {{3, 4.5, 7}});
   expect({zeros, zeros, v}, [](In x) { return attention(x[0], x[1], x[2], {.causal = false}); },
          {{7, 7, 7}});
-  // One query behind three keys is the last of the three positions.
+  // One query after three keys is at the last of the three positions.
   expect({given({1, 1, 1, 1}, {0}), zeros, v}, [](In x) { return attention(x[0], x[1], x[2]); },
          {{7}});
   expect({given({1, 1, 2, 1}, {0}), zeros, v}, [](In x) { return attention(x[0], x[1], x[2]); },

@@ -1,4 +1,4 @@
-// Reductions, shapes and windows on numbers that a hand can follow; PyTorch's answers where
+// Reductions, shapes and windows on values that are easy to follow; PyTorch's results where
 // libraries differ (ties, empty axes, one element, zeros in a product).
 #include <gtest/gtest.h>
 
@@ -126,7 +126,7 @@ TEST(ShapeSemantics, Builders) {
   expect({}, [](In) { return eye(2); }, {{1, 0, 0, 1}});
 }
 
-// The steps in between may be larger than an i32; the values are not.
+// Intermediate values may exceed i32; the results do not.
 TEST(ShapeSemantics, ArangeAtTheEndsOfI32) {
   expect({}, [](In) { return arange(2147483646, std::int64_t{1} << 40, std::int64_t{1} << 40); },
          {{2147483646}});
@@ -179,7 +179,7 @@ TEST(IndexingSemantics, GatherLooksAtTheFirstRowsOnly) {  // as torch.gather wit
          [](In x) { return gather(x[0], 1, x[1]); }, {{2, 1, 2}, {{1, 2, 0, 0, 0, 0}}});
 }
 
-// Never a wild read or write: the run stops and says which id it was.
+// Never a wild read or write: the run stops and reports the id.
 TEST(IndexingSemantics, IdsOutOfRangeStopTheRun) {
   const Arg table = given({3, 2}, {1, 2, 3, 4, 5, 6});
   for (const double bad : {-1.0, 3.0, kIntMax, kIntMin}) {

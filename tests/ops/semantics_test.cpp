@@ -1,6 +1,6 @@
-// What elementwise ops do at the points where libraries differ: ties, bounds, zero, infinities,
-// NaN, integers. The numbers are PyTorch's documented behaviour (torch 2: derivatives.yaml for the
-// gradients), worked out by hand.
+// Elementwise ops at the points where libraries differ: ties, bounds, zero, infinities, NaN,
+// integers. Expected values are PyTorch's documented behaviour (torch 2: derivatives.yaml for the
+// gradients), computed by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ TEST(Semantics, MaximumAndMinimumSplitATie) {
   const std::vector<Arg> two{vec({1, 2, 3}), vec({1, 3, 2})};
   expect(two, [](In x) { return maximum(x[0], x[1]); }, {{1, 3, 3}, {{0.5, 0, 1}, {0.5, 1, 0}}});
   expect(two, [](In x) { return minimum(x[0], x[1]); }, {{1, 2, 2}, {{0.5, 1, 0}, {0.5, 0, 1}}});
-  // A tie with oneself: both halves.
+  // A tie of an operand with itself: both halves.
   expect({vec({5})}, [](In x) { return maximum(x[0], x[0]); }, {{5}, {{1}}});
   expect({vec({0, -0.0})}, [](In x) { return maximum(x[0], 0); }, {{0, 0}, {{0.5, 0.5}}});
 }
@@ -55,7 +55,7 @@ TEST(Semantics, ClampWithCrossedBoundsIsTheUpperOne) {
 }
 
 TEST(Semantics, SoftplusFarOutAndAtZero) {
-  // e^-87 is about the smallest normal number; below, the CPU has zero
+  // e^-87 is about the smallest normal number; the CPU flushes smaller results to zero
   // (tests/runtime/subnormals_test.cpp).
   expect({vec({0, 100, -87, 1e4, -1e4})}, [](In x) { return softplus(x[0]); },
          {{std::numbers::ln2, 100, 1.6458114310822737e-38, 1e4, 0},

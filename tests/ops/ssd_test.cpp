@@ -1,4 +1,4 @@
-// ssd against the recurrence it stands for, written as plain loops in double.
+// ssd against its recurrence, written as plain loops in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ Problem draw_problem(std::int64_t B, std::int64_t L, std::int64_t H, std::int64_
           floats("D", H, -1, 1)};
 }
 
-// h = a h + dl B x^T, y = C^T h + D x, one position after the other.
+// h = a h + dl B x^T, y = C^T h + D x, position by position.
 std::vector<double> recurrence(const Problem& p) {
   std::vector<double> y(p.x.size());
   const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
@@ -111,8 +111,8 @@ TEST(Ssd, EveryHeadUsesItsGroup) {
   }
 }
 
-// Above the diagonal the exponents are positive: without the mask, exp would be infinite and its
-// product with 0 no number.
+// Above the diagonal the exponents are positive: without the mask, exp would be infinite, and
+// infinity times 0 is NaN.
 TEST(Ssd, StrongDecayStaysFinite) {
   Problem p = draw_problem(1, 64, 2, 3, 1, 4);
   std::fill(p.dt.begin(), p.dt.end(), 30.0f);

@@ -1,5 +1,5 @@
-// Every row's value and gradients through all passes, and with each pass and each part of the
-// scheduler left out alone.
+// Every row's value and gradients with all passes, and with each pass and each part of the
+// scheduler left out.
 #include "checks/eval_graph.h"
 #include "passes/pipeline.h"
 #include "schedule/fuse.h"

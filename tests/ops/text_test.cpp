@@ -1,4 +1,4 @@
-// Every row's graph, with gradients, is the same after being printed and read again.
+// Every row's graph, with gradients, is unchanged by printing and parsing.
 #include "ops/table.h"
 #include "tests/ops/sample_test.h"
 

@@ -1,5 +1,5 @@
-// The guard as the graph has it. On the CPU a failed step is known before the next one starts; a
-// device with a queue may have steps behind it already, which must change nothing either.
+// The guard in the graph. On the CPU a failed step is known before the next one starts. A device
+// with a queue may already have more steps in it, which must change nothing either.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct Step {
   Values before, after;  // of everything that the step writes
 };
 
-// One step by the interpreter.
+// Interprets one step.
 Step interpret_step(const TrainingHandle& train, const std::vector<double>& x, double failed) {
   const ir::Graph graph = ir::parse(train.show("update"), ops::find_primitive);
   reference::Leaves leaves;
@@ -69,8 +69,8 @@ TEST(Guard, StepsBehindAFailedOneChangeNothing) {
   EXPECT_EQ(bad.after, bad.before);
 }
 
-// The last step of a round. Under `skip` the device itself drops the sums of a round that ends
-// badly.
+// The last step of a round. Under `skip` the device itself drops the sums of a round whose last
+// step is not finite.
 TEST(Guard, ABadStepLeavesTheSumsUnlessItIsSkipped) {
   const auto sums_after = [](NonFinite policy, const std::vector<double>& x, double failed) {
     const Step step = interpret_step(train(policy, 2), x, failed);
@@ -82,7 +82,7 @@ TEST(Guard, ABadStepLeavesTheSumsUnlessItIsSkipped) {
   const std::vector<double> good{1, 1}, bad{1, -1};
   EXPECT_STREQ(sums_after(NonFinite::fail, good, 0), "zero");
   EXPECT_STREQ(sums_after(NonFinite::fail, bad, 0), "kept");
-  EXPECT_STREQ(sums_after(NonFinite::fail, good, 1), "kept");  // behind a bad one
+  EXPECT_STREQ(sums_after(NonFinite::fail, good, 1), "kept");  // after a bad step
   EXPECT_STREQ(sums_after(NonFinite::skip, good, 0), "zero");
   EXPECT_STREQ(sums_after(NonFinite::skip, bad, 0), "zero");
 }

@@ -24,7 +24,7 @@ Floats numbers(std::size_t count, std::uint32_t seed) {
   return out;
 }
 
-// One parameter in double precision with what optimizers keep beside it.
+// One parameter in double precision with its optimizer state.
 struct Slot {
   Doubles p, g, m, v;
   bool decay = false;
@@ -174,7 +174,7 @@ void expect_like_pytorch(const Case& c) {
           << name << " " << i;
       moved = std::max(moved, std::abs(slot.p[i] - start.at(name).p[i]));
     }
-  EXPECT_GT(moved, 0.01);  // else agreeing would mean nothing
+  EXPECT_GT(moved, 0.01);  // otherwise agreement would mean nothing
 }
 
 TEST(Optimizers, LikePyTorchOnANetwork) {
@@ -244,7 +244,7 @@ TEST(Optimizers, LikePyTorchOverManyMagnitudes) {
   }
 }
 
-// The state has the values of the formulas too, and may be looked at.
+// The state has the values of the formulas too.
 TEST(Optimizers, StateHasTheFormulasValues) {
   auto train = compile(
       Bowl{}, {.inputs = {{"a", {16}}, {"c", {16}}}, .optimizer = Adam{}, .threads = 1},

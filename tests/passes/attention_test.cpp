@@ -1,4 +1,4 @@
-// Pass `attention`: which ways to write attention out are recognised, and which are left alone.
+// Pass `attention`: which forms of written-out attention are recognised, and which are not.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -49,7 +49,7 @@ ir::Graph traced(const Form& form, const Sizes& sizes) {
   return std::move(builder.graph);
 }
 
-// Without lines of this file.
+// The graph without source lines of this file.
 std::string text(const ir::Graph& graph) {
   ir::Graph out = passes::dce(passes::views(graph));
   for (ir::Node& node : out.nodes) node.site = 0;
@@ -69,7 +69,7 @@ std::vector<double> numbers(const ir::Graph& graph) {
   return reference::interpret(graph, leaves)[static_cast<std::size_t>(graph.results[0].node)].data;
 }
 
-// The form becomes attention with these options, and gives the same numbers.
+// The form becomes attention with these options, and gives the same values.
 void expect_recognised(const char* what, const Form& form, bool causal, float scale,
                        const Sizes& sizes = {}) {
   SCOPED_TRACE(what);
@@ -93,7 +93,7 @@ void expect_recognised(const char* what, const Form& form, bool causal, float sc
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-9);
 }
 
-// The form stays as it was written.
+// The form is unchanged.
 void expect_left_alone(const char* what, const Form& form, const Sizes& sizes = {}) {
   SCOPED_TRACE(what);
   const ir::Graph before = traced(form, sizes);
@@ -142,7 +142,7 @@ TEST(RecogniseAttention, TextInTextOut) {
   EXPECT_EQ(ir::print(passes::recognise_attention(parse(before))), ir::print(parse(after)));
 }
 
-// What nobody needs may read what only the written-out form needed.
+// Unused nodes may read nodes that only the written-out form needed.
 TEST(RecogniseAttention, DeadReadersOfLeftovers) {
   expect_recognised(
       "of the turned keys",

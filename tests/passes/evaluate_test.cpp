@@ -13,7 +13,7 @@
 namespace tensorgrad {
 namespace {
 
-// Half a unit in the last place of f32 and less: gelu_tanh's record has constants of type float.
+// Half a unit in the last place of f32 or less: gelu_tanh's record has float constants.
 constexpr double kTolerance = 4e-8;
 
 void expect_agree(const ir::Graph& graph) {

@@ -25,7 +25,7 @@ ir::Graph parse(const std::string& body) {
   return ir::parse("graph {\n" + body + "}\n", ops::find_primitive);
 }
 
-// The text of the graph after the pass; types are left out of what is compared.
+// The text of the graph after the pass, without types.
 std::string after(ir::Graph (*pass)(const ir::Graph&), const std::string& body) {
   const ir::Graph out = pass(parse(body));
   ir::verify(out);
@@ -114,7 +114,7 @@ TEST(Fold, LeavesWhatIsNotFiniteAndWhatIsChecked) {
   const std::string padded =
       "%0 = constant {value=2, dtype=f32}\n%1 = reshape(%0) {shape=[1]}\n"
       "%2 = pad(%1) {axis=0, before=1, after=0, value=5}\n%3 = exp(%2)\noutput \"y\" = %3\n";
-  expect_becomes(folded, padded, padded);  // not one number
+  expect_becomes(folded, padded, padded);  // not one scalar
 }
 
 std::string with_number(const char* value, const char* op, const char* operands) {
@@ -142,7 +142,7 @@ TEST(Algebra, KeepsArithmeticThatMatters) {
     expect_becomes(simpler, kept, kept);
 }
 
-// x op a op b, with numbers on the left or on the right.
+// x op a op b, with constants on the left or on the right.
 std::string chain(const char* op, const char* a, const char* b) {
   return kX + number(1, a) + number(3, b) +
          fmt::format("%5 = {0}(%2, %0)\n%6 = {0}(%5, %4)\noutput \"y\" = %6\n", op);
@@ -190,8 +190,8 @@ TEST(Algebra, ReducesNothingOverAxesOfOne) {
 
 ir::Graph side_by_side(const ir::Graph& graph) { return passes::dce(passes::join(graph)); }
 
-// The gradient of a split: `pads` as {before, after, value} of parts [2,3] along axis 1, added one
-// after the other.
+// The gradient of a split: `pads` as {before, after, value} of parts [2,3] along axis 1, added in
+// sequence.
 std::string added_pads(const std::vector<std::array<int, 3>>& pads, int axis = 1) {
   std::string text = kX + "%1 = exp(%0)\n";
   int next = 2;
@@ -237,7 +237,7 @@ ir::Graph in_one(const ir::Graph& graph) {
   return passes::dce(passes::products(graph, ir::cpu_model()));
 }
 
-// g[:, begin : begin + 2] times the matrix [5, 2] that lies in w from `offset` on, turned around.
+// g[:, begin : begin + 2] times the matrix [5, 2] at `offset` in w, transposed.
 struct Term {
   int begin = 0, offset = 0, K = 2, N = 5;
   const char* order = "[1,0]";
@@ -247,7 +247,7 @@ const std::string kGradients =
     "%0 = input {name=\"g\", dtype=f32, shape=[4,6]}\n"
     "%1 = input {name=\"w\", dtype=f32, shape=[40]}\n";
 
-// The products as [2,2,N], added one after the other; `more` may use the first as %7, and the sum.
+// The matmuls as [2,2,N], added in sequence; `more` may use the first as %7, and the sum.
 std::string added_products(const std::vector<Term>& terms, const char* more = "") {
   std::string text = kGradients;
   int next = 2;
@@ -272,7 +272,7 @@ std::string added_products(const std::vector<Term>& terms, const char* more = ""
   return text + fmt::format("output \"y\" = %{}\n", next - 1) + more;
 }
 
-// `count` of them from column `begin` and number `offset` on.
+// `count` of them from column `begin` and element `offset` on.
 std::string one_product(int count, int begin, int offset) {
   std::string text = kGradients;
   const int left = count < 3 ? 2 : 0;  // three are all columns
@@ -320,8 +320,8 @@ TEST(Products, SideBySideAreOne) {
   }
 }
 
-// Of three terms the first two do not meet; with the third they would, but a sum is joined as it is
-// written.
+// The first two of three terms are not adjacent. With the third they would be, but a sum is joined
+// in its written order.
 TEST(Products, SumsAreJoinedAsTheyAreWritten) {
   const std::string kept = added_products({{0, 5}, {4, 25}, {2, 15}});
   expect_becomes(in_one, kept, kept);
@@ -336,12 +336,12 @@ TEST(Products, LeavesOtherSumsAlone) {
       added_products({{0, 0}, {0, 0}}),         // the same twice
       added_products({{0, 0, 2}, {2, 10, 3}}),  // of another width
       added_products({{0, 0}, {2, 10}}, "output \"z\" = %7\n"),  // one of them is a result, too
-      added_products({{0, 0, 2, 5, "[0,1]"}, {2, 10, 2, 5, "[0,1]"}}),  // not turned around
+      added_products({{0, 0, 2, 5, "[0,1]"}, {2, 10, 2, 5, "[0,1]"}}),  // not transposed
   };
   for (const std::string& kept : others) expect_becomes(in_one, kept, kept);
 }
 
-// By the operations of one product.
+// Counts the operations of one matmul.
 TEST(Products, OfMiddleSizeStayApart) {
   const auto left_of_two = [](std::int64_t rows) {
     std::string text = added_products({{0, 0}, {2, 10}});
@@ -393,8 +393,8 @@ TEST(Pipeline, LeavesOutWhatIsNamed) {
   };
   EXPECT_EQ(size({}), 3);           // x, exp, add
   EXPECT_EQ(size({"cse"}), 4);      // exp twice
-  EXPECT_EQ(size({"algebra"}), 6);  // the number, its view and the product
-  EXPECT_EQ(size({"dce"}), 5);      // the number and its view
+  EXPECT_EQ(size({"algebra"}), 6);  // the constant, its view and the multiplication
+  EXPECT_EQ(size({"dce"}), 5);      // the constant and its view
   EXPECT_EQ(size({"cse", "algebra", "dce"}), 7);
 }
 
@@ -405,7 +405,7 @@ TEST(Expand, WritesCompositesWithOtherOps) {
     const ir::Graph expanded = passes::expand(before);
     ir::verify(expanded);
     for (const ir::Node& node : expanded.nodes) EXPECT_NE(node.op->core, ir::Core::composite) << op;
-    // The interpreter knows composites by their definitions: both graphs give the same numbers.
+    // The interpreter evaluates composites by their definitions: both graphs give the same values.
     const reference::Leaves leaves{{"input:x", {{f32, {2, 3}}, {0.5, -1, 2, 3, 0.25, -4}}}};
     const auto want = reference::interpret(before, leaves)[1].data;
     const auto got =

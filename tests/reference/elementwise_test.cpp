@@ -1,5 +1,5 @@
 // Constants, arithmetic, comparison, logic, casts and random numbers. Values of transcendental
-// functions come from mpmath with 30 digits, the others are worked out by hand.
+// functions come from mpmath with 30 digits; the others are computed by hand.
 #include "reference/threefry.h"
 #include "tests/reference/eval.h"
 

@@ -1,5 +1,5 @@
-// Builds graphs for the tests of the interpreter from records that have a name and nothing else,
-// so that these tests stand on their own feet: no op table, no type rules.
+// Builds graphs for the tests of the interpreter from records that have only a name, so that these
+// tests need no op table and no type rules.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline Value bools(const Shape& shape, const std::vector<double>& data) {
   return {{boolean, shape}, data};
 }
 
-// Appends an input leaf for the value; a node of the op.
+// Appends an input leaf for the value, or a node of the op.
 ir::NodeId add_input(ir::Graph& graph, Leaves& leaves, const Value& value);
 ir::NodeId add_node(ir::Graph& graph, std::string_view op, std::vector<ir::NodeId> inputs,
                     ir::Attrs attrs, ir::Type type);
@@ -48,7 +48,7 @@ void expect_eval(std::string_view op, const std::vector<Value>& operands, ir::At
 void expect_eval_near(std::string_view op, const std::vector<Value>& operands, ir::Attrs attrs,
                       const Value& expected, double relative = 1e-15);
 
-// The text of the error that the op ends in.
+// The text of the error that the op throws.
 std::string user_error_of(std::string_view op, const std::vector<Value>& operands, ir::Attrs attrs,
                           ir::Type type);
 std::string internal_error_of(std::string_view op, const std::vector<Value>& operands,

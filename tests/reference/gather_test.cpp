@@ -1,4 +1,4 @@
-// Primitives that read or add at places named by ids, worked out by hand.
+// Primitives that read or add at indices given by ids, computed by hand.
 #include "tests/reference/eval.h"
 
 namespace tensorgrad::reference {

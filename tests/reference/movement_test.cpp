@@ -1,4 +1,4 @@
-// Primitives that move elements, and fold. Values are worked out by hand; x is mostly
+// Primitives that move elements, and fold. Values are computed by hand; x is mostly
 // [[1,2,3],[4,5,6]], so that a wrong axis shows.
 #include "tests/reference/eval.h"
 
@@ -103,7 +103,7 @@ TEST(Fold, AddsWhereWindowsOverlap) {
   internal_error_of("fold", {ones}, WindowAttrs{0, 3, 1, 1, 6}, {f32, {6}});
 }
 
-// Distinct numbers without a pattern that a wrong index could keep.
+// Distinct values without a pattern, so that a wrong index shows.
 std::vector<double> numbers(std::int64_t count, int seed) {
   std::vector<double> result;
   for (std::int64_t k = 0; k < count; ++k)

@@ -1,4 +1,4 @@
-// Reductions, positions, running sums and matrix products, worked out by hand.
+// Reductions, arg_max and arg_min, running sums and matmuls, computed by hand.
 #include "tests/reference/eval.h"
 
 namespace tensorgrad::reference {

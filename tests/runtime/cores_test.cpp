@@ -1,4 +1,4 @@
-// How many cores count, by trees of files as Linux has them on machines that are not at hand.
+// The number of usable cores, from Linux files of other machines.
 #include "runtime/cpu/cores.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class Cores : public testing::Test {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text << "\n";
   }
-  // Processors 0 .. n-1, each with the list of those of its core.
+  // Processors 0 .. n-1, each with its sibling list.
   void machine(const std::vector<std::string>& siblings) {
     for (std::size_t i = 0; i < siblings.size(); ++i)
       write("sys/devices/system/cpu/cpu" + std::to_string(i) + "/topology/thread_siblings_list",

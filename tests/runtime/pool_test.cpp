@@ -1,5 +1,5 @@
-// The thread pool: every task once, the same error for any number of threads, several callers at
-// once.
+// The thread pool: every task runs once, the error is the same for any number of threads, several
+// callers at once.
 #include "runtime/cpu/pool.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST(Pool, SleepsAndWakes) {
   }
 }
 
-// Between the rounds of a step the caller is away for a while.
+// The caller pauses between the rounds of a step.
 TEST(Pool, RunsTheRoundsOfAStep) {
   Pool pool(2);
   for (int step = 0; step < 20; ++step) {
@@ -102,8 +102,8 @@ TEST(Pool, KeepsASingleTaskOnTheCallersThread) {
     pool.run(1, [&](std::int64_t) { EXPECT_EQ(std::this_thread::get_id(), caller); });
 }
 
-// The caller is in its first task until the worker has done all others: its own share in order,
-// then the rest of the caller's from the end.
+// The caller runs its first task until the worker has done all others: its own share in order, then
+// the rest of the caller's from the end.
 TEST(Pool, EachThreadBeginsWithItsShare) {
   Pool pool(2);
   for (int round = 0; round < 100; ++round) {
@@ -120,7 +120,7 @@ TEST(Pool, EachThreadBeginsWithItsShare) {
   }
 }
 
-// A task that is a run itself finds the workers taken.
+// A nested run finds the workers in use.
 TEST(Pool, RunsWithinARun) {
   Pool pool(3);
   std::atomic<std::int64_t> sum{0};

@@ -1,5 +1,4 @@
-// Results too small for a normal number are zero within kernels, on all threads, and as before
-// outside.
+// Subnormal results are flushed to zero within kernels, on all threads, and not outside.
 #include "runtime/cpu/subnormals.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +10,7 @@
 namespace tensorgrad {
 namespace {
 
-// Not inlined: the compiler could move it to where the mode is another.
+// Not inlined, because the compiler could move it to code with another mode.
 [[gnu::noinline]] float square(float x) {
   volatile float factor = x;
   return factor * factor;

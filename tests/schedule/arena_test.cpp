@@ -1,4 +1,4 @@
-// Packing of lifetimes into memory.
+// Packing lifetimes into memory.
 #include "schedule/arena.h"
 
 #include <gtest/gtest.h>
@@ -33,14 +33,14 @@ TEST(Arena, SharesMemoryWhereLivesDoNotMeet) {
 }
 
 TEST(Arena, TriesMoreThanTheOrderOfBirth) {
-  // In the order of birth the small block stands in the way of the large one.
+  // In the order of creation, the small block is in the way of the large one.
   const std::vector<Block> blocks{{64, 0, 1}, {64, 0, 9}, {192, 2, 3}, {64, 2, 3}};
   const Packing packing = pack(blocks);
   expect_valid(blocks, packing);
   EXPECT_EQ(packing.elements, most_alive(blocks).elements);
 }
 
-// No block across a multiple of 128, and no more memory than that takes.
+// No block crosses a multiple of 128, and no more memory than that needs.
 TEST(Arena, InPieces) {
   const std::vector<Block> blocks{{64, 0, 1}, {128, 0, 1}, {64, 1, 2}, {64, 2, 3}, {128, 3, 3}};
   const Packing packing = pack(blocks, 128);

@@ -1,5 +1,5 @@
-// Training steps of tiny models whose shapes invite the fuser to mistakes: what a step leaves in
-// the parameters is known by hand.
+// Training steps of tiny models with shapes that are hard for fusion. The expected parameters are
+// computed by hand.
 #include <gtest/gtest.h>
 
 #include "tensorgrad/tensorgrad.h"
@@ -24,8 +24,8 @@ void expect_one_step(const Shape& shape) {
   }
 }
 
-// The flat gradient is read only after all of it was written, also where loss, gradient and
-// parameters have one shape.
+// The flat gradient is read only after all of it was written, even if loss, gradient and parameters
+// have the same shape.
 TEST(Fusion, TheUpdateSeesThisStepsGradient) {
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{63}, Shape{64}, Shape{8, 8}, Shape{32, 32},
                              Shape{4096}, Shape{4160}})
@@ -42,7 +42,7 @@ TEST(Fusion, TheUpdateSeesThisStepsGradientOfAScalarOverABatch) {
   }
 }
 
-// Work on positions alone is done again wherever it is read, each time through the reader's views.
+// Work on positions alone is recomputed in each reader, through that reader's views.
 TEST(Fusion, PositionsAreSeenThroughTheViewsOfEachUse) {
   auto run = compile_forward(
       Vector{Param({}, init::zeros())}, {.inputs = {{"x", {4, 4}}}},
@@ -66,7 +66,7 @@ struct Table {
   Param w{{3}, init::ones()};
 };
 
-// A bad id is found before anything is written, also when only an extra output reads it.
+// A bad id is detected before anything is written, even if only an extra output reads it.
 TEST(Fusion, BadIdsAreFoundBeforeTheUpdate) {
   auto train = compile(
       Table{}, {.inputs = {{"x", {5, 3}}, {"ids", {2}, i32}}, .non_finite = NonFinite::ignore},
@@ -86,7 +86,7 @@ struct Line {
   Param m{{}, init::zeros()}, b{{}, init::zeros()}, v{{}, init::zeros()};
 };
 
-// Parameters may be called like the optimizer's own state.
+// Parameters may have the names of optimizer state.
 TEST(Fusion, ParametersNamedLikeState) {
   auto train = compile(Line{}, {.inputs = {}, .optimizer = Adam{.lr = 0.1}},
                        [](const Line& l, const Inputs&) {
@@ -109,8 +109,8 @@ TEST(Fusion, OutputsAndCapturesMayShareNames) {
   EXPECT_EQ(out.capture("a").floats()[1], 4);
 }
 
-// Kernels that take turns so that one writes where another has read (Overlap.KernelsThatDecide...):
-// with the same numbers everywhere, what comes out is known.
+// Kernels in an order where one writes memory that another has read (Overlap.KernelsThatDecide...):
+// with constant inputs the results are known.
 TEST(Fusion, KernelsThatTakeTurnsComputeTheSame) {
   const auto product = [](const Table&, const Inputs& in) {
     const Tensor wide = matmul(in["x"], in["w"]);     // [512, 1024], 64 * 1 * 0.5
@@ -132,7 +132,7 @@ TEST(Fusion, KernelsThatTakeTurnsComputeTheSame) {
   for (const float y : out.output().floats()) ASSERT_EQ(y, 512.0f * 8192.0f * -4096.0f);
 }
 
-// Two factors one after the other may stay in the range of f32 where their product does not.
+// Two factors in sequence may stay in the range of f32 where their product does not.
 TEST(Fusion, FactorsAreNotJoinedOutOfRange) {
   auto run = compile_forward(Table{}, {.inputs = {{"x", {2}}}}, [](const Table&, const Inputs& in) {
     return Outputs{{"large", in["x"] * 1e30f * 1e30f}, {"small", in["x"] * 1e-30f * 1e-30f}};

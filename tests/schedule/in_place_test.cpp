@@ -1,4 +1,4 @@
-// Which results are written over an operand, and which must not be: the plan, and the numbers.
+// Which results overwrite an operand, and which must not: the plan and the values.
 #include <gtest/gtest.h>
 
 #include "checks/eval_graph.h"
@@ -45,7 +45,7 @@ reference::Value numbers(const Shape& shape, double scale) {
   return out;
 }
 
-// x W -> softmax over rows of 600 -> times V: the softmax may take the product's memory.
+// x W -> softmax over rows of 600 -> times V: the softmax may use the memory of the matmul.
 const std::string kRows =
     "%0 = input {name=\"x\", dtype=f32, shape=[40,8]}\n%1 = input {name=\"w\", dtype=f32, "
     "shape=[8,600]}\n"
@@ -60,7 +60,7 @@ TEST(InPlace, ARowIsReadBeforeItIsWritten) {
                        {"input:v", numbers({600, 5}, 0.1)}});
 }
 
-// A residual: the second product is added to the first, and may stand in its place.
+// A residual: the second matmul is added to the first, and may overwrite it.
 const std::string kResidual =
     "%0 = input {name=\"x\", dtype=f32, shape=[70,40]}\n%1 = input {name=\"w\", dtype=f32, "
     "shape=[40,40]}\n"
@@ -74,7 +74,7 @@ TEST(InPlace, WorkOnAProductMayTakeTheMemoryOfWhatItAdds) {
                {{"input:x", numbers({70, 40}, 0.1)}, {"input:w", numbers({40, 40}, 0.1)}});
 }
 
-// The same, but what is added is also multiplied: every tile needs all of it.
+// The same, but the addend is also an operand of the matmul: every tile needs all of it.
 TEST(InPlace, NotWhereTheProductReadsIt) {
   const std::string square =
       "%0 = input {name=\"x\", dtype=f32, shape=[40,40]}\n%1 = matmul(%0, %0)\n%2 = matmul(%1, "
@@ -84,7 +84,7 @@ TEST(InPlace, NotWhereTheProductReadsIt) {
   expect_right(square, {{"input:x", numbers({40, 40}, 0.05)}});
 }
 
-// A transpose reads elsewhere than it writes.
+// A transpose reads other elements than it writes.
 TEST(InPlace, NotThroughAViewThatMoves) {
   const std::string turned =
       "%0 = input {name=\"x\", dtype=f32, shape=[40,40]}\n%1 = matmul(%0, %0)\n%2 = permute(%1) "
@@ -94,7 +94,7 @@ TEST(InPlace, NotThroughAViewThatMoves) {
   expect_right(turned, {{"input:x", numbers({40, 40}, 0.05)}});
 }
 
-// An update keeps the old value as an output: stored as it is, it must not come after.
+// An output is the old value of an updated parameter: it must be stored before the update.
 TEST(InPlace, TheOldValueOfAnUpdateCanBeAnOutput) {
   const std::string update =
       "%0 = parameter {name=\"p\", dtype=f32, shape=[300]}\n%1 = constant {value=1, dtype=f32}\n"

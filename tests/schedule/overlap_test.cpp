@@ -64,8 +64,8 @@ TEST(Overlap, LargeKernelsAreAlone) {
   EXPECT_EQ(stages(plan), (std::vector<int>{0, 1}));
 }
 
-// %1 is read last in the stage in which %5 and %6 are born: neither may lie where it does. %4 has
-// the size of %1, too.
+// %1 is last read in the stage that creates %5 and %6, so neither may use its memory. %4 has the
+// size of %1, too.
 TEST(Overlap, WhatDiesInAStageIsNotOverwrittenInIt) {
   const Plan plan = plan_of(R"(graph {
   %0 = input {name="x", dtype=f32, shape=[40,40]}
@@ -89,8 +89,8 @@ TEST(Overlap, WhatDiesInAStageIsNotOverwrittenInIt) {
   EXPECT_NE(place(2), place(1));
 }
 
-// An operand that another kernel of the stage reads, too, is not overwritten, though this kernel
-// reads it last.
+// An operand that another kernel of the stage reads is not overwritten, even if this kernel reads
+// it last.
 TEST(Overlap, NothingIsDoneInPlaceWhileOthersRead) {
   const char* const graph = R"(graph {
   %0 = input {name="x", dtype=f32, shape=[40,40]}
@@ -114,8 +114,8 @@ TEST(Overlap, NothingIsDoneInPlaceWhileOthersRead) {
   EXPECT_EQ(in_place(plan_of(graph, apart)), 0) << plan_of(graph, apart).text();
 }
 
-// X [rows,1024] and Y [64,1024] are made first; then B [rows,1024] of Y beside A [rows,16], the
-// last to read X.
+// X [rows,1024] and Y [64,1024] are computed first; then B [rows,1024] from Y beside A [rows,16],
+// the last to read X.
 std::string taking_turns(int rows) {
   return fmt::format(R"(graph {{
   %0 = input {{name="x", dtype=f32, shape=[{0},64]}}
@@ -135,7 +135,7 @@ std::string taking_turns(int rows) {
                      rows);
 }
 
-// Every step reads what earlier ones wrote, and stages never fall.
+// Every step reads results of earlier ones, and stages never decrease.
 void expect_legal(const Plan& plan) {
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     EXPECT_GE(plan.steps[s].stage, s == 0 ? 0 : plan.steps[s - 1].stage);
@@ -150,7 +150,8 @@ void expect_legal(const Plan& plan) {
   }
 }
 
-// Together they need X and B at once. A, which writes less, goes first, and B lies where X was.
+// Together they need X and B at once. A, which writes less, goes first, and B reuses the memory of
+// X.
 TEST(Overlap, KernelsThatDecideHowMuchMemoryIsNeededTakeTurns) {
   const Plan plan = plan_of(taking_turns(512));
   EXPECT_EQ(stages(plan), (std::vector<int>{0, 0, 1, 2, 3})) << plan.text();
@@ -177,7 +178,7 @@ TEST(Overlap, TemporariesInPiecesLieInSeveralArenas) {
   EXPECT_EQ(pieces.arena_bytes(), whole.arena_bytes());
 }
 
-// The members' tensors in memory that are no results, by type.
+// The types of the group members' tensors in memory that are not results.
 std::vector<std::string> kept(const Plan& plan) {
   std::vector<std::string> out;
   for (const Step& step : plan.steps)
@@ -186,8 +187,8 @@ std::vector<std::string> kept(const Plan& plan) {
   return out;
 }
 
-// log_softmax and its gradient g - exp(y) sum(g), where the sums are of columns: y is kept for them
-// anyway, and exp(y) is computed where it is read.
+// log_softmax and its gradient g - exp(y) sum(g), where the sums are of columns: y is stored
+// anyway, and exp(y) is recomputed where it is read.
 TEST(KeptTwice, WorkOnRowsThatAreKeptAnywayIsDoneWhereItIsRead) {
   const Plan plan = plan_of(R"(graph {
   %0 = input {name="x", dtype=f32, shape=[64,100]}
@@ -203,7 +204,7 @@ TEST(KeptTwice, WorkOnRowsThatAreKeptAnywayIsDoneWhereItIsRead) {
   EXPECT_EQ(kept(plan), (std::vector<std::string>{"f32[64,100]", "f32[100]"})) << plan.text();
 }
 
-// Where the rows themselves are not needed, what is made of them is what is kept.
+// If the rows themselves are not needed, only values computed from them are stored.
 TEST(KeptTwice, NotWhereNobodyElseReadsTheRows) {
   const Plan plan = plan_of(R"(graph {
   %0 = input {name="x", dtype=f32, shape=[64,100]}

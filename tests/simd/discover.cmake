@@ -7,7 +7,7 @@ if(NOT status EQUAL 0)
 endif()
 string(REGEX MATCHALL "[^\n]+" targets "${targets}")
 list(POP_FRONT targets best)
-# The tile unit for all products: by itself it gets only large ones.
+# Uses the tile unit for all matmuls; by default it gets only large ones.
 if(best STREQUAL "AMX")
   list(APPEND targets "AMX-ALL")
 endif()
@@ -19,11 +19,11 @@ function(add_entry label name)
     FAIL_REGULAR_EXPRESSION "Running 0 tests")
 endfunction()
 
-# What does not run on the CPU, and the longest suites of ops.
+# Suites that do not run on the CPU, and the longest suites of ops.
 set(elsewhere "*Gpu*:*Web*")
 set(longest "Ops/Switches.*:Ops/Text.*:Coverage.*")
 foreach(target IN LISTS targets)
-  # Most processors have AVX2; the longer tests of the other targets are for before a release.
+  # Most processors have AVX2; the longer tests of the other targets run before a release.
   set(longer release)
   if(target STREQUAL "AVX2")
     set(longer slow)

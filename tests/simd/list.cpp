@@ -1,4 +1,4 @@
-// Prints the vector targets that this machine and build have, one to a line, the best one first.
+// Prints the vector targets of this machine and build, one per line, the best first.
 #include <fmt/format.h>
 
 #include "codegen/cpu/simd.h"

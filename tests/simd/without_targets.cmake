@@ -1,4 +1,4 @@
-# What a user leaves out is added to what must be left out on each processor.
+# Checks that the targets a user leaves out are added to those that each processor must leave out.
 include("${source_dir}/cmake/vector_targets.cmake")
 
 function(expect processor more expected)

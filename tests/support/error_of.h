@@ -1,4 +1,4 @@
-// The text of the UserError that a call ends with.
+// The text of the UserError that a call throws.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tensorgrad {
 
-// "no error" when there is none.
+// "no error" if there is none.
 template <class F>
 std::string error_of(F&& call) {
   try {

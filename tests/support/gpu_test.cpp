@@ -9,8 +9,8 @@ namespace tensorgrad {
 
 std::string no_adapter() {
   static const std::string why = []() -> std::string {
-    // The software driver compiles shaders with barriers in time that grows with the square of its
-    // vectors' width.
+    // The time of the software driver to compile shaders with barriers is quadratic in its vector
+    // width.
     setenv("LP_NATIVE_VECTOR_WIDTH", "128", 0);
     try {
       return webgpu::adapters().empty() ? webgpu::why_no_adapter() : "";

@@ -7,7 +7,7 @@
 
 namespace tensorgrad {
 
-// Why there is no adapter; empty when there is one.
+// The reason why there is no adapter; empty if there is one.
 std::string no_adapter();
 
 class GpuTest : public testing::Test {

@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::span<const std::string_view>;
 
-// A word of two forms, for one and for many.
+// A word with a singular and a plural form.
 struct Forms {
   std::string_view one, many;
 };
@@ -48,9 +48,8 @@ struct Person {
   bool many;
 };
 
-// Walks along the words of a line; the word ahead decides every choice. The first word that does
-// not fit sets failed_, and everything after it is of no matter: a parser that failed never says
-// yes.
+// Parses the words of a line with one word of lookahead. The first word that does not fit sets
+// failed_; results after that do not matter, because a failed parser never accepts.
 class Parser {
  public:
   explicit Parser(std::string_view line) : rest_(line) { read(); }
@@ -72,8 +71,8 @@ class Parser {
   }
 
  private:
-  // The next word. Words are set apart by one space; what else there is becomes part of a word, or
-  // an empty one.
+  // The next word. Words are separated by one space; other characters become part of a word, or
+  // make an empty one.
   void read() {
     ended_ = no_more_;
     const std::size_t space = rest_.find(' ');
@@ -98,7 +97,7 @@ class Parser {
     if (!takes(what...)) failed_ = true;
   }
 
-  // Returns whether it is many: its determiner says so, or its noun where that is "the".
+  // Returns whether it is plural, from its determiner, or from its noun if that is "the".
   bool group() {
     const bool one = is_in(kDeterminersOfOne, word_), many = is_in(kDeterminersOfMany, word_);
     expect(one ? Words(kDeterminersOfOne) : Words(kDeterminersOfMany));

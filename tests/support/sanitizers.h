@@ -1,5 +1,5 @@
-// Whether this program is built with a sanitizer: it is slower then, and has an allocator of its
-// own that ends the program where others throw.
+// Whether this program is built with a sanitizer. It is then slower, and its allocator ends the
+// program where others throw.
 #pragma once
 
 namespace tensorgrad {

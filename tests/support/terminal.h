@@ -1,4 +1,4 @@
-// A program at a pseudo-terminal, as a person uses it: types and waits for what is shown.
+// A program at a pseudo-terminal: types keys and waits for output, as a person does.
 #pragma once
 
 #include <sys/types.h>
@@ -18,13 +18,13 @@ class Terminal {
   Terminal& operator=(const Terminal&) = delete;
 
   void type(const std::string& keys);
-  // Waits until the program reads single keys, for a minute at most. libedit shows its prompt
-  // before that: the terminal still edits keys that come between, and ctrl-D is lost.
+  // Waits until the program reads single keys, for at most a minute. libedit shows its prompt
+  // before that; keys in between go to the terminal's own line editing, and ctrl-D is lost.
   void wait_for_raw_mode();
-  // What is shown until `part` has come, for a minute at most; a test failure when it does not.
+  // The output until `part` appears, for at most a minute; otherwise the test fails.
   std::string wait_for(const std::string& part);
   std::string rest();
-  // 128 + signal when one ended it. A program that does not end within a minute is killed.
+  // Returns the exit code, or 128 + signal. Kills a program that does not end within a minute.
   int exit_code();
 
  private:

@@ -20,8 +20,8 @@ ToolProcess::ToolProcess(const std::vector<std::string>& arguments)
   int ends[2];
   const int file = mkstemp(errors_.data());
   if (file < 0 || pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe or no file");
-  // Small: a child whose output nobody reads blocks after some lines, so that one that is to be
-  // killed cannot finish before.
+  // Small, so that a child whose output is not read blocks after a few lines and cannot finish
+  // before the test kills it.
   fcntl(ends[1], F_SETPIPE_SZ, 4096);
   std::vector<char*> words{const_cast<char*>("tg")};
   for (const std::string& argument : arguments)
@@ -61,7 +61,7 @@ bool ToolProcess::wait_for_lines(std::string_view part, int count) {
 
 void ToolProcess::wait_at_most(int microseconds) {
   const timespec time{microseconds / 1'000'000, microseconds % 1'000'000 * 1000L};
-  pollfd end{pipe_, 0, 0};  // no events asked for: only a hang-up wakes us
+  pollfd end{pipe_, 0, 0};  // no events: only a hang-up wakes poll
   ppoll(&end, 1, &time, nullptr);
 }
 
@@ -81,7 +81,7 @@ std::string ToolProcess::errors() const {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// False at the end of the output.
+// Returns false at the end of the output.
 bool ToolProcess::read_some() {
   char block[4096];
   const ssize_t size = read(pipe_, block, sizeof block);

@@ -7,7 +7,7 @@
 
 namespace tensorgrad {
 
-// Little to know, so that a few steps are enough to learn some of it.
+// Simple, so that a few steps are enough to learn some of it.
 inline std::string small_text() {
   std::string text;
   for (int i = 0; i < 60; ++i) text += "the cat sat on mat " + std::to_string(i % 7) + "\n";

@@ -1,4 +1,4 @@
-// Configs of language models: as JSON and back, which model they mean, and what is refused.
+// Configs of language models: to and from JSON, the models they describe, and errors.
 #include <gtest/gtest.h>
 
 #include "tests/errors/expect_error.h"
@@ -56,7 +56,7 @@ TEST(TextModelConfig, WhatIsLeftOutIsTheDefault) {
   EXPECT_EQ(config.layers, 4);
 }
 
-// A file from before these fields existed is of the model that was made then.
+// An old file without these fields describes the model of that time.
 TEST(TextModelConfig, ReadsFilesFromBefore) {
   const TextModelConfig config = TextModelConfig::from_json(
       R"({"kind":"gpt","vocab":50257,"dim":64,"context":32,"layers":2,"heads":2,"groups":0,)"
@@ -159,23 +159,23 @@ TEST(TextModelConfigErrors, OfTheForm) {
        "key - unexpected "
        "end of input; expected string literal"},
       {"[1]", "model config: not a JSON object: [1]"},
-      {R"({"dim": 8, "dim": 16})", "model config: \"dim\" is there twice"},
+      {R"({"dim": 8, "dim": 16})", "model config: \"dim\" occurs twice"},
       {R"({"dims": 8})", "model config: unknown name 'dims'\n  hint: 'dim'?"},
-      {R"({"dim": "8"})", "model config: 'dim' is a whole number: \"8\""},
-      {R"({"dim": 8.5})", "model config: 'dim' is a whole number: 8.5"},
+      {R"({"dim": "8"})", "model config: 'dim' must be an integer: \"8\""},
+      {R"({"dim": 8.5})", "model config: 'dim' must be an integer: 8.5"},
       {R"({"dim": {"a": [1]}})", "model config: nested too deeply"},
-      {R"({"dim": 1e308})", "model config: 'dim' is a whole number: 1e+308"},
+      {R"({"dim": 1e308})", "model config: 'dim' must be an integer: 1e+308"},
       {R"({"dim": 1e999})", "model config: not JSON: number overflow parsing '1e999'"},
-      {R"({"layers": 3000000000})", "model config: 'layers' is out of range: 3000000000"},
-      {R"({"layers": -3000000000})", "model config: 'layers' is out of range: -3000000000"},
+      {R"({"layers": 3000000000})", "model config: 'layers' must be in range: 3000000000"},
+      {R"({"layers": -3000000000})", "model config: 'layers' must be in range: -3000000000"},
       {R"({"vocab": 9223372036854775808})",
-       "model config: 'vocab' is out of range: 9223372036854775808"},
-      {R"({"biases": 1})", "model config: 'biases' is true or false: 1"},
-      {R"({"kind": null})", "model config: 'kind' is a text: null"},
-      {R"({"eps": "small"})", "model config: 'eps' is a number: \"small\""},
-      {R"({"eps": 1e300})", "model config: 'eps' is out of range: 1e+300"},
-      {R"({"embedding_std": -1e308})", "model config: 'embedding_std' is out of range: -1e+308"},
-      {R"({"positions": 1})", "model config: 'positions' is a text: 1"},
+       "model config: 'vocab' must be in range: 9223372036854775808"},
+      {R"({"biases": 1})", "model config: 'biases' must be true or false: 1"},
+      {R"({"kind": null})", "model config: 'kind' must be a string: null"},
+      {R"({"eps": "small"})", "model config: 'eps' must be a number: \"small\""},
+      {R"({"eps": 1e300})", "model config: 'eps' must be in range: 1e+300"},
+      {R"({"embedding_std": -1e308})", "model config: 'embedding_std' must be in range: -1e+308"},
+      {R"({"positions": 1})", "model config: 'positions' must be a string: 1"},
       {R"({"dim": 8} x)",
        "model config: not JSON: parse error at line 1, column 12: syntax error while parsing value "
        "- invalid literal; last read: '8} x'; expected end of input"},
@@ -198,34 +198,37 @@ TEST(TextModelConfigErrors, OfTheModel) {
        "model config: unknown activation 'swish'\n  hint: gelu, gelu_tanh, relu, silu or tanh"},
       {R"({"kind": "hybrid", "activation": "swish"})",
        "model config: unknown activation 'swish'\n  hint: gelu, gelu_tanh, relu, silu or tanh"},
-      {R"({"layers": 0})", "model config: layers is between 1 and 4096: 0"},
-      {R"({"layers": 2000000000})", "model config: layers is between 1 and 4096: 2000000000"},
-      {R"({"vocab": 0})", "model config: vocab is between 1 and 2147483647: 0"},
-      {R"({"dim": -1})", "model config: dim is between 1 and 1048576: -1"},
-      {R"({"context": 0})", "model config: context is between 1 and 2147483647: 0"},
-      {R"({"kind": "mamba", "state": -1})", "model config: state is between 0 and 1048576: -1"},
+      {R"({"layers": 0})", "model config: layers must be between 1 and 4096: 0"},
+      {R"({"layers": 2000000000})", "model config: layers must be between 1 and 4096: 2000000000"},
+      {R"({"vocab": 0})", "model config: vocab must be between 1 and 2147483647: 0"},
+      {R"({"dim": -1})", "model config: dim must be between 1 and 1048576: -1"},
+      {R"({"context": 0})", "model config: context must be between 1 and 2147483647: 0"},
+      {R"({"kind": "mamba", "state": -1})",
+       "model config: state must be between 0 and 1048576: -1"},
       {R"({"kind": "mamba", "dim": 1048576, "expand": 64})",
        "model config: more than 268435456 states: 4 layers of 64 x 1048576 x 64 (expand, dim, "
        "state)"},
-      {R"({"eps": 0})", "model config: eps is a positive number: 0"},
-      {R"({"rope_base": 0})", "model config: rope_base is a positive number: 0"},
-      {R"({"embedding_std": 0})", "model config: embedding_std is a positive number: 0"},
+      {R"({"eps": 0})", "model config: eps must be a positive number: 0"},
+      {R"({"rope_base": 0})", "model config: rope_base must be a positive number: 0"},
+      {R"({"embedding_std": 0})", "model config: embedding_std must be a positive number: 0"},
       {R"({"positions": "sine"})",
        "model config: unknown positions 'sine'\n  hint: learned, rotary"},
       {R"({"norm": "batch"})", "model config: unknown norm 'batch'\n  hint: layer, rms"},
       {R"({"kind": "mamba", "discretisation": "tustin"})",
        "model config: unknown discretisation 'tustin'\n  hint: euler, zoh"},
-      {R"({"kind": "mamba2", "chunk": 0})", "model config: chunk is between 1 and 1048576: 0"},
+      {R"({"kind": "mamba2", "chunk": 0})", "model config: chunk must be between 1 and 1048576: 0"},
       {R"({"kind": "mamba2", "state_groups": 0})",
-       "model config: state_groups is between 1 and 1048576: 0"},
+       "model config: state_groups must be between 1 and 1048576: 0"},
       {R"({"kind": "mamba", "biases": true})",
-       "model config: biases are for models of kind gpt: the kind is mamba"},
+       "model config: biases are only for models of kind gpt: the kind is mamba"},
       {R"({"schedule": "mamba"})",
-       "model config: a schedule is for models of kind hybrid: the kind is gpt"},
-      // What the models say themselves.
-      {R"({"heads": 3})", "SelfAttention: heads divide dim: dim 128, heads 3"},
-      {R"({"heads": 4, "groups": 3})", "SelfAttention: groups divide heads: heads 4, groups 3"},
-      {R"({"kind": "hybrid", "heads": 3})", "SelfAttention: heads divide dim: dim 128, heads 3"},
+       "model config: a schedule is only for models of kind hybrid: the kind is gpt"},
+      // Errors of the models themselves.
+      {R"({"heads": 3})", "SelfAttention: heads must divide dim: dim 128, heads 3"},
+      {R"({"heads": 4, "groups": 3})",
+       "SelfAttention: groups must divide heads: heads 4, groups 3"},
+      {R"({"kind": "hybrid", "heads": 3})",
+       "SelfAttention: heads must divide dim: dim 128, heads 3"},
       {R"({"kind": "hybrid", "dim": 6, "heads": 2})",
        "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 "
        "(size 3)"},
@@ -233,9 +236,9 @@ TEST(TextModelConfigErrors, OfTheModel) {
        "SelfAttention: rotary positions need heads of an even size, dim / heads: dim 6, heads 2 "
        "(size 3)"},
       {R"({"kind": "mamba2", "state_groups": 3})",
-       "Mamba2Block: groups divide the heads, expand * dim / head_size: 4 heads, groups 3"},
+       "Mamba2Block: groups must divide the heads, expand * dim / head_size: 4 heads, groups 3"},
       {R"({"kind": "mamba2", "head_size": 48})",
-       "Mamba2Block: head_size divides expand * dim: expand 2, dim 128, head_size 48"},
+       "Mamba2Block: head_size must divide expand * dim: expand 2, dim 128, head_size 48"},
       {R"({"kind": "hybrid", "schedule": "mamba attends"})",
        "LanguageModel: unknown layer 'attends' in \"mamba attends\"\n  hint: mamba, mamba2 or "
        "attention"},
@@ -247,13 +250,13 @@ TEST(TextModelConfigErrors, OfTheModel) {
   EXPECT_EQ(text_of([&] {
               TextModelConfig::from_json(R"({"kind": "hybrid", "schedule": ")" + words + "\"}");
             }),
-            "model config: schedule's length is between 0 and 4096: 5000");
+            "model config: schedule's length must be between 0 and 4096: 5000");
 }
 
-// Also where no JSON was read.
+// Also without JSON.
 TEST(TextModelConfigErrors, OfAModelThatIsMade) {
   EXPECT_EQ(text_of([] { names_of({.layers = 2000000000}); }),
-            "model config: layers is between 1 and 4096: 2000000000");
+            "model config: layers must be between 1 and 4096: 2000000000");
 }
 
 }  // namespace

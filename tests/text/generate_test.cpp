@@ -1,5 +1,5 @@
-// Generation: it goes on from where it is, gives out whole characters, stops where it is told, and
-// remembers.
+// Generation: it continues from its state, emits whole characters, stops where it should, and keeps
+// its memory.
 #include "tensorgrad/generate.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tensorgrad {
 namespace {
 
-// A model that has seen a little of the text.
+// A model with a little training on the text.
 const Checkpoint& trained(const std::string& kind) {
   static std::map<std::string, Checkpoint> made;
   if (!made.count(kind)) {
@@ -39,8 +39,8 @@ TEST_P(GenerateKind, IsTheSameAgainAndGoesOn) {
   EXPECT_EQ(generate(model, "the ", {.tokens = 30, .seed = 3}), once);
   model.forget();
   EXPECT_NE(generate(model, "the ", {.tokens = 30, .seed = 4}), once);
-  // The likeliest ones, in one go and in two: the second begins with the last token of the first,
-  // which it has heard.
+  // The most likely tokens, in one call and in two: the second call begins with the last token of
+  // the first, which is already in the state.
   model.forget();
   const std::string whole = generate(model, "the ", {.tokens = 8, .temperature = 0});
   model.forget();
@@ -68,7 +68,7 @@ TEST_P(GenerateKind, WhatItRemembersCanBePutBack) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GenerateKind, testing::Values("gpt", "mamba", "mamba2", "hybrid"));
 
-// A full cache begins again with the later half of what it held.
+// A full cache restarts with the later half of its tokens.
 TEST(Generate, GoesOnPastTheCache) {
   Generator model = small_generator("gpt");  // 12 positions
   std::vector<std::int32_t> ids = model.tokenizer().encode("the cat sat on mat 1\nthe");
@@ -113,7 +113,7 @@ TEST(Generate, StreamsWhatItReturns) {
             5u);
 }
 
-// Whatever comes is a whole number of characters, though the tokens are bytes.
+// The output consists of whole characters, although the tokens are bytes.
 TEST(Generate, GivesOutWholeCharacters) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += "äöü€😀\n";
@@ -142,7 +142,7 @@ TEST(Generate, StopsBeforeAStopText) {
   Generator model = small_generator("gpt");
   const std::string all = generate(model, "the ", {.tokens = 60, .temperature = 0});
   ASSERT_GT(all.size(), 20u);
-  const std::string stop = all.substr(10, 4);  // longer than a token, so that it comes in parts
+  const std::string stop = all.substr(10, 4);  // longer than a token, so that it arrives in parts
   const std::string wanted = all.substr(0, all.find(stop));
   model.forget();
   std::string streamed;
@@ -157,7 +157,7 @@ TEST(Generate, StopsBeforeAStopText) {
                           }}),
             wanted);
   EXPECT_EQ(streamed, wanted);
-  // The beginning of a stop text at the very end is text.
+  // A prefix of the stop text at the very end is text.
   model.forget();
   EXPECT_EQ(generate(model, "the ",
                      {.tokens = 12, .temperature = 0, .stop = {all.substr(10, 2) + "never"}}),
@@ -192,7 +192,7 @@ TEST(Generate, ACheckpointThatIsHandedOver) {
             "Generator: the checkpoint has no tokenizer");
 }
 
-// Models are often made with more tokens than there are.
+// Models often have more tokens than the tokenizer.
 TEST(Generate, ATokenizerMayBeSmallerThanTheModel) {
   Checkpoint checkpoint = trained("gpt");
   checkpoint.tokenizer = Tokenizer::characters("abc\n").to_json();
@@ -207,11 +207,11 @@ TEST(Generate, BadCalls) {
             "generate: tokens must not be negative: -1");
   EXPECT_EQ(error_of([&] { generate(model, "a", {.stop = {""}}); }),
             "generate: an empty stop text would stop at once");
-  EXPECT_EQ(error_of([&] { model.listen({}); }), "Generator: there is nothing to listen to");
+  EXPECT_EQ(error_of([&] { model.listen({}); }), "Generator: listen() needs at least one token");
   EXPECT_EQ(error_of([&] {
               model.listen(std::vector<std::int32_t>{3, 256});
             }),
-            "Generator: token 256 of 256 tokens");
+            "Generator: token 256 is out of range: the vocabulary has 256 tokens");
   EXPECT_TRUE(model.heard().empty());
   const auto loading = [](const std::function<void(Checkpoint&)>& change,
                           std::int64_t capacity = 0) {
@@ -220,7 +220,7 @@ TEST(Generate, BadCalls) {
     return error_of([&] { Generator(changed, {.device = "cpu", .capacity = capacity}); });
   };
   EXPECT_EQ(loading([](Checkpoint& c) { c.config = ""; }),
-            "Generator: the checkpoint does not say which model it is: its config is missing");
+            "Generator: the checkpoint has no config, so the kind of model is unknown");
   EXPECT_EQ(loading([](Checkpoint& c) { c.tokenizer = ""; }),
             "Generator: the checkpoint has no tokenizer");
   EXPECT_EQ(loading([](Checkpoint&) {}, -1), "Generator: the capacity must not be negative: -1");
@@ -235,7 +235,7 @@ TEST(Generate, BadCalls) {
     return error_of([&] { model.remember(memory, std::vector<std::int32_t>(heard)); });
   };
   EXPECT_EQ(remembering([](NamedArrays& m) { m.erase("position"); }, 0),
-            "Generator: the memory lacks 'position'");
+            "Generator: the memory has no 'position'");
   EXPECT_EQ(
       remembering([](NamedArrays& m) { m["position"] = Array({1}, std::vector<std::int32_t>{0}); },
                   0),

@@ -1,5 +1,5 @@
-// Drawing tokens: which ones are left over by each rule, how often they come, and that nothing else
-// decides.
+// Sampling tokens: which tokens each rule keeps, how often they are drawn, and that the result
+// depends on nothing else.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ TEST(Sampler, EachRuleKeepsItsTokens) {
   EXPECT_EQ(kept({.temperature = 1, .min_p = 0.74f}), (Ids{1, 3}));
   EXPECT_EQ(kept({.temperature = 1, .min_p = 0.49f}), (Ids{0, 1, 3}));
   EXPECT_EQ(kept({.temperature = 1, .min_p = 1}), (Ids{1}));
-  // top-k before top-p: of 0.4 and 0.3 the first has 0.57.
+  // top-k before top-p: the first of 0.4 and 0.3 has probability 0.57.
   EXPECT_EQ(kept({.temperature = 1, .top_k = 2, .top_p = 0.5f}), (Ids{1}));
 }
 
@@ -57,7 +57,7 @@ TEST(Sampler, TokensComeAsOftenAsTheyAreLikely) {
 }
 
 TEST(Sampler, SeenTokensBecomeLessLikely) {
-  const std::vector<std::int32_t> seen = {1, 1, 1};  // once or thrice is the same
+  const std::vector<std::int32_t> seen = {1, 1, 1};  // the number of occurrences does not matter
   const std::vector<float> positive = {1.0f, 1.5f, 0.2f}, negative = {-1.0f, -0.9f, -3.0f};
   EXPECT_EQ(Sampler({.temperature = 0}).pick(positive, seen), 1);
   EXPECT_EQ(Sampler({.temperature = 0, .repetition_penalty = 2}).pick(positive, seen), 0);
@@ -104,7 +104,8 @@ TEST(Sampler, BadOptions) {
   EXPECT_EQ(error({.min_p = -0.5f}), "sampling: min_p must be from 0 to 1: -0.5");
   EXPECT_EQ(error({.repetition_penalty = 0}),
             "sampling: the repetition penalty must be above 0: 0");
-  EXPECT_EQ(error({.repetition_penalty = 2}), "sampling: token 9 of 4 tokens was seen");
+  EXPECT_EQ(error({.repetition_penalty = 2}),
+            "sampling: the seen token 9 is out of range: there are 4 tokens");
   const auto picking = [](const std::vector<float>& logits) -> std::string {
     try {
       Sampler({}).pick(logits);

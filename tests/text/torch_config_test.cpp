@@ -1,6 +1,6 @@
-// config.json beside PyTorch weights. The formats are those of Hugging Face's transformers and of
-// state-spaces' mamba_ssm; the fixtures were computed in Python with two heads, which weights alone
-// do not tell.
+// The config.json of PyTorch weights. The formats are those of Hugging Face's transformers and of
+// state-spaces' mamba_ssm. The fixtures were computed in Python with two heads, which weights alone
+// do not show.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -89,7 +89,7 @@ TEST(TorchConfig, WhatItTells) {
   }
 }
 
-// transformers leaves out what has its default: 12 heads, and 8 groups.
+// transformers leaves out defaults: 12 heads, and 8 groups.
 TEST(TorchConfig, WhatIsLeftOutHasTheirDefault) {
   Json json = gpt2_json();
   json.erase("n_head");
@@ -102,7 +102,7 @@ TEST(TorchConfig, WhatIsLeftOutHasTheirDefault) {
   EXPECT_EQ(text_of([&] { read("mamba2", json); }).substr(0, 13), "n_groups is 8");
 }
 
-// Python's json module writes what JSON does not have.
+// Python's json module writes values that JSON does not have.
 TEST(TorchConfig, PythonsInfinity) {
   std::string text = mamba2_json().dump();
   text.insert(1, R"("time_step_limit": [0.0, Infinity], "note": "\"NaN Infinity", )");
@@ -112,7 +112,7 @@ TEST(TorchConfig, PythonsInfinity) {
             "time_step_limit is [0.0,0.5]: not supported: dt has no limits here");
 }
 
-// A JSON patch of a config, and what it ends in.
+// A JSON patch of a config, and the error that it causes.
 using Refused = std::vector<std::pair<const char*, std::string>>;
 
 void expect_refused(const std::string& fixture, const Json& config, const Refused& rows) {
@@ -131,7 +131,7 @@ TEST(TorchConfig, RefusesByName) {
       "gpt2", gpt2_json(),
       {{R"({"n_layer": 3})", "n_layer is 3, but the weights have 2"},
        {R"({"n_inner": 16})", "n_inner is 16, but the weights have 32"},
-       {R"({"n_head": 1e308})", "n_head is 1e+308: a whole number was expected"},
+       {R"({"n_head": 1e308})", "n_head is 1e+308: an integer was expected"},
        {R"({"n_head": 3})", "n_head is 3, which does not divide the width 8"},
        {R"({"n_head": 0})", "n_head is 0, which does not divide the width 8"},
        {R"({"activation_function": "quick_gelu"})",
@@ -148,7 +148,7 @@ TEST(TorchConfig, RefusesByName) {
         "add_cross_attention is true: not supported: there is no cross-attention here"},
        {R"({"model_type": "llama"})",
         "model_type is \"llama\": not supported: gpt2, mamba and mamba2 are"},
-       {R"({"model_type": 2})", "model_type is 2: a text was expected"},
+       {R"({"model_type": 2})", "model_type is 2: a string was expected"},
        {R"({"model_type": "mamba"})",
         "model_type is \"mamba\", but these are the weights of \"gpt2\""}});
   expect_refused("mamba", mamba_json(),
@@ -171,7 +171,7 @@ TEST(TorchConfig, RefusesByName) {
         "ssm_cfg.layer is \"Mamba1\", but these are the weights of \"Mamba2\""},
        {R"({"ssm_cfg": 1})", "ssm_cfg is 1: an object was expected"},
        {R"({"ssm_cfg": {"twist": 1}})",
-        "ssm_cfg.twist is 1: not supported: it is not known what it means"},
+        "ssm_cfg.twist is 1: not supported: its meaning is unknown"},
        {R"({"ssm_cfg": {"norm_before_gate": true}})",
         "ssm_cfg.norm_before_gate is true: not supported: the gate comes before the norm here"},
        {R"({"ssm_cfg": {"D_has_hdim": true}})",
@@ -189,14 +189,14 @@ TEST(TorchConfig, IsStrictJson) {
   const auto error = [](const std::string& text) {
     return text_of([&] { config_of_torch_weights(torch_weights("gpt2"), text); });
   };
-  EXPECT_EQ(error(R"({"n_head": 2, "n_head": 2})"), "\"n_head\" is there twice");
+  EXPECT_EQ(error(R"({"n_head": 2, "n_head": 2})"), "\"n_head\" occurs twice");
   EXPECT_EQ(error(gpt2_json().dump() + std::string(1, '\0')),
             "not JSON: byte " + std::to_string(gpt2_json().dump().size()) + " is NUL");
   EXPECT_EQ(error("").substr(0, 10), "not JSON: ");
   EXPECT_EQ(error(R"({"n_head": 1e999})").substr(0, 10), "not JSON: ");
   const std::string other =
-      "not the config of such a model: neither Hugging Face's, with \"model_type\", nor "
-      "state-spaces', with \"d_model\"";
+      "not the config of a supported model: it has neither \"model_type\", as Hugging Face writes "
+      "it, nor \"d_model\", as state-spaces writes it";
   EXPECT_EQ(error("[]"), other);
   EXPECT_EQ(error("{}"), other);
   EXPECT_EQ(error(R"({"d_model": 8})"), other);

@@ -1,4 +1,4 @@
-// Small models of PyTorch programs that plain Python wrote and computed
+// Small models of PyTorch programs, written and computed by plain Python
 // (tests/fixtures_more/torch_models.py): their weights and their logits.
 #pragma once
 
@@ -37,7 +37,7 @@ inline Array logits_of(const TextModelConfig& config, const NamedArrays& paramet
   });
 }
 
-// Against the logits that Python computed.
+// Compares with the logits that Python computed.
 inline void expect_torch_logits(const std::string& kind, const TextModelConfig& config,
                                 const NamedArrays& parameters) {
   std::ifstream in(kTorchFixtures / ("torch_" + kind + ".json"));

@@ -1,6 +1,5 @@
-// Weights of PyTorch programs: small models that plain Python wrote and computed
-// (tests/fixtures_more/torch_models.py) give the same logits here, and the same bytes when they are
-// written again.
+// Weights of PyTorch programs: small models from plain Python (tests/fixtures_more/torch_models.py)
+// give the same logits here, and the same bytes when written again.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,7 +15,7 @@ namespace {
 using errors::text_of;
 using Json = nlohmann::json;
 
-// What weights tell, and the heads of the fixture, which they do not.
+// The config from the weights, and the heads of the fixture, which weights do not show.
 TextModelConfig config_of(const NamedArrays& weights) {
   TextModelConfig config = config_of_torch_weights(weights);
   if (config.kind == "gpt") config.heads = 2;
@@ -53,7 +52,7 @@ Array transposed(const Array& a) {
   return {{columns, rows}, std::move(values)};
 }
 
-// GPT-2's weights as nanoGPT would hold them.
+// GPT-2's weights in the layout of nanoGPT.
 NamedArrays in_linear_layout(NamedArrays weights) {
   for (auto& [name, array] : weights)
     if (name.find(".c_") != name.npos && name.ends_with(".weight")) array = transposed(array);
@@ -158,7 +157,7 @@ TEST(TorchNames, NanoGptHoldsItsMatricesTheOtherWay) {
   EXPECT_EQ(config_of(nano).to_json(), exact.to_json());
 }
 
-// Its option bias=False: neither layers nor norms have any.
+// Its option bias=False: neither layers nor norms have biases.
 TEST(TorchNames, NanoGptMayHaveNoBiases) {
   const NamedArrays nano = without(in_linear_layout(torch_weights("gpt2")), ".bias");
   const TextModelConfig config = config_of(nano);
@@ -197,7 +196,7 @@ struct Row {
   std::function<void(TextModelConfig&, NamedArrays&)> change;
 };
 
-// Reading the fixture after a change ends in that text.
+// Reading the changed fixture gives that error.
 void expect_reading_errors(const std::string& kind, const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     NamedArrays weights = torch_weights(kind);
@@ -212,12 +211,12 @@ TEST(TorchNamesErrors, ReadingGpt2) {
       "gpt2",
       {{"from_torch_names: 'transformer.h.1.ln_2.weight' is missing: the model needs f32[8] for "
         "layers.1.ln2.g\n"
-        "  hint: config_of_torch_weights(weights) tells the sizes",
+        "  hint: config_of_torch_weights(weights) returns the sizes",
         [](auto&, auto& weights) { weights.erase("transformer.h.1.ln_2.weight"); }},
        {"from_torch_names: 'transformer.h.0.attn.c_attn.bias' is missing: the model needs f32[24] "
         "for "
         "layers.0.attn.q.b, layers.0.attn.k.b, layers.0.attn.v.b\n"
-        "  hint: config_of_torch_weights(weights) tells the sizes",
+        "  hint: config_of_torch_weights(weights) returns the sizes",
         [](auto&, auto& weights) { weights.erase("transformer.h.0.attn.c_attn.bias"); }},
        {"from_torch_names: 'transformer.h.0.ln_1.bias' is missing: the model needs f32[8] for "
         "layers.0.ln1.b\n"
@@ -229,10 +228,10 @@ TEST(TorchNamesErrors, ReadingGpt2) {
         [](auto& config, auto&) { config.biases = false; }},
        {"from_torch_names: 'transformer.wte.weight' is f32[11,8], the model needs f32[12,8] for "
         "tok_emb\n"
-        "  hint: config_of_torch_weights(weights) tells the sizes",
+        "  hint: config_of_torch_weights(weights) returns the sizes",
         [](auto& config, auto&) { config.vocab = 12; }},
        {"from_torch_names: '_orig_mod.wpe.weight' is i32[1], the model needs f32[6,8] for pos_emb\n"
-        "  hint: config_of_torch_weights(weights) tells the sizes",
+        "  hint: config_of_torch_weights(weights) returns the sizes",
         [](auto&, auto& weights) {
           weights.erase("transformer.wpe.weight");
           weights["_orig_mod.wpe.weight"] = Array({1}, std::vector<std::int32_t>(1));
@@ -252,7 +251,7 @@ TEST(TorchNamesErrors, ReadingGpt2) {
        {"from_torch_names: PyTorch programs have no names for a model of kind 'hybrid'\n  hint: "
         "gpt, mamba or mamba2",
         [](auto& config, auto&) { config = {.kind = "hybrid"}; }},
-       {"model config: layers is between 1 and 4096: 0",
+       {"model config: layers must be between 1 and 4096: 0",
         [](auto& config, auto&) { config.layers = 0; }}});
 }
 
@@ -260,11 +259,11 @@ TEST(TorchNamesErrors, ReadingMamba) {
   expect_reading_errors(
       "mamba", {{"from_torch_names: 'backbone.layers.0.mixer.x_proj.weight' is f32[10,16], the "
                  "model needs f32[9,16] for "
-                 "layers.0.x_proj.W\n  hint: config_of_torch_weights(weights) tells the sizes",
+                 "layers.0.x_proj.W\n  hint: config_of_torch_weights(weights) returns the sizes",
                  [](auto& config, auto&) { config.dt_rank = 0; }},
                 {"from_torch_names: 'backbone.layers.0.mixer.conv1d.weight' is f32[16,1,3], the "
                  "model needs f32[16,1,4] for "
-                 "layers.0.conv.W\n  hint: config_of_torch_weights(weights) tells the sizes",
+                 "layers.0.conv.W\n  hint: config_of_torch_weights(weights) returns the sizes",
                  [](auto& config, auto&) { config.conv = 4; }},
                 {"from_torch_names: a model of kind mamba with layers = 2 has no tensor "
                  "'backbone.layers.0.mixer.in_proj.bias'\n"
@@ -294,7 +293,7 @@ TEST(TorchNamesErrors, Writing) {
   more["extra"] = Array();
   EXPECT_EQ(text_of([&] { to_torch_names(config, more); }),
             "to_torch_names: the model has no parameter 'extra'");
-  // mamba_ssm normalises each group by itself.
+  // mamba_ssm normalises each group separately.
   const TextModelConfig grouped{.kind = "mamba2", .dim = 16, .head_size = 8, .state_groups = 2};
   NamedArrays zeros;
   for (const auto& [name, shape] : text::torch::parameters_of(grouped))
@@ -308,7 +307,7 @@ TEST(TorchNamesErrors, ConfigOfWeights) {
   EXPECT_EQ(text_of([] {
               config_of_torch_weights({{"l1.weight", Array()}});
             }),
-            "config_of_torch_weights: no weights of GPT-2, Mamba or Mamba-2: none is called "
+            "config_of_torch_weights: not weights of GPT-2, Mamba or Mamba-2: no tensor is called "
             "'transformer.h.0.attn.c_attn.weight', 'backbone.layers.0.mixer.x_proj.weight' or "
             "'backbone.layers.0.mixer.dt_bias'\n  hint: there is l1.weight");
   NamedArrays weights = torch_weights("mamba2");
@@ -324,7 +323,7 @@ TEST(TorchNamesErrors, ConfigOfWeights) {
   weights = torch_weights("mamba");
   weights["backbone.embedding.weight"] = Array({11, 7}, std::vector<float>(77));
   EXPECT_EQ(text_of([&] { config_of_torch_weights(weights); }),
-            "config_of_torch_weights: the inner width 16 is no multiple of the width 7");
+            "config_of_torch_weights: the inner width 16 is not a multiple of the width 7");
 }
 
 }  // namespace

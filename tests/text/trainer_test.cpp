@@ -1,5 +1,5 @@
-// Training on text: what is restored goes on bit for bit, validation is what generation says about
-// the same text, and every kind of model learns.
+// Training on text: a resumed run has the same bits, validation agrees with generation on the same
+// text, and every kind of model learns.
 #include "tensorgrad/trainer.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST_P(EveryKind, GoesOnAsIfItHadNeverStopped) {
     Trainer first = small_trainer(GetParam(), {.steps = 9, .threads = threads});
     for (int i = 0; i < 4; ++i) first.step();
     save_checkpoint(path, first.checkpoint());
-    first.step();  // whatever it does then is not in the file
+    first.step();  // steps after this are not in the file
     Trainer second = small_trainer(GetParam(), {.steps = 9, .threads = threads});
     second.restore(load_checkpoint(path));
     EXPECT_EQ(second.steps(), 4);
@@ -49,7 +49,7 @@ TEST_P(EveryKind, GoesOnAsIfItHadNeverStopped) {
 TEST_P(EveryKind, ValidationIsWhatTheModelSaysTokenByToken) {
   Trainer trainer = small_trainer(GetParam(), {.steps = 3});
   for (int i = 0; i < 3; ++i) trainer.step();
-  // Two windows and a bit; each window begins with nothing remembered.
+  // Two windows and a bit; each window begins with an empty state.
   const std::int64_t T = trainer.config().context, count = 2 * T + 3;
   std::vector<std::int32_t> ids(static_cast<std::size_t>(count) + 1);
   trainer.data().validation().read(0, ids);
@@ -116,14 +116,14 @@ TEST(Trainer, RefusesWhatItCannotGoOnFrom) {
   EXPECT_EQ(restoring([](Checkpoint& c) { c.more.clear(); }),
             "Trainer: the checkpoint was trained on another text, or on another part of it");
   EXPECT_EQ(restoring([](Checkpoint& c) { c.optimizer.clear(); }),
-            "Trainer: the checkpoint has no optimizer state to go on with");
+            "Trainer: the checkpoint has no optimizer state, so training cannot continue");
   EXPECT_EQ(restoring([](Checkpoint& c) { c.more.at("options") = "batch 3"; }),
             "Trainer: the checkpoint was trained with other options: batch 3, not batch 2 "
             "accumulate 1 lr 0.003 last_lr_share 0.1 "
             "weight_decay 0.1 clip_grad_norm 1");
   EXPECT_NE(restoring([](Checkpoint& c) { c.parameters.erase("lnf.g"); }).find("missing: lnf.g"),
             std::string::npos);
-  // Nothing is put in place before everything was checked.
+  // Nothing is restored before everything was checked.
   EXPECT_NE(restoring([](Checkpoint& c) {
               c.parameters.at("lnf.g").floats()[0] = 7;
               c.optimizer.erase(c.optimizer.begin());
@@ -133,7 +133,7 @@ TEST(Trainer, RefusesWhatItCannotGoOnFrom) {
   trainer.step();
 }
 
-// Files from before some fields existed lack them; they go on all the same.
+// Old files lack some fields; they can be resumed all the same.
 TEST(Trainer, GoesOnFromACheckpointFromBefore) {
   Trainer trainer = small_trainer("gpt", {.steps = 3});
   trainer.step();
@@ -150,7 +150,7 @@ TEST(Trainer, GoesOnFromACheckpointFromBefore) {
   EXPECT_EQ(again.training().fingerprint(), trainer.training().fingerprint());
 }
 
-// The rates that the formulas give: a rise over 2 of 10 steps, then a fall over 8 to a fifth.
+// The rates of the formulas: a rise over 2 of 10 steps, then a fall over 8 to a fifth.
 TEST(Trainer, TheLearningRateFollowsItsSchedule) {
   const auto rates = [](LrSchedule schedule) {
     Trainer trainer = small_trainer(
@@ -197,7 +197,7 @@ TEST(Trainer, RefusesBadOptions) {
   EXPECT_EQ(error_of([] { small_trainer("gpt", {.clip_grad_norm = 0}); }),
             "Trainer: clip_grad_norm must be above 0: 0");
   EXPECT_EQ(error_of([] { small_trainer("gpt", {}).report(); }),
-            "Trainer: there was no step to report");
+            "Trainer: there is no step to report yet");
   EXPECT_EQ(error_of([] {
               Trainer({.context = 100}, Tokenizer::bytes(),
                       TextData::of("much too short", Tokenizer::bytes()));
@@ -206,8 +206,8 @@ TEST(Trainer, RefusesBadOptions) {
             "hint: a shorter context");
 }
 
-// Memory for validation is taken when the trainer is made, so that there is enough of it or an
-// error before the first step: logits [64, 64, 256] are 4 MB.
+// Memory for validation is allocated with the trainer, so that a shortage is an error before the
+// first step: logits [64, 64, 256] are 4 MB.
 TEST(Trainer, ValidationTakesNoFurtherMemory) {
   const auto megabytes = [] {
     std::ifstream in("/proc/self/statm");
@@ -225,8 +225,8 @@ TEST(Trainer, ValidationTakesNoFurtherMemory) {
   EXPECT_LT(megabytes() - before, 2);
 }
 
-// The most memory that this process has had, in megabytes, since it was last set back to what it
-// has; 0 where the system does not tell.
+// The peak memory of this process in megabytes since the last reset; 0 if the system does not
+// report it.
 double peak_megabytes(bool set_back = false) {
   if (set_back) {
     std::ofstream out("/proc/self/clear_refs");
@@ -239,7 +239,8 @@ double peak_megabytes(bool set_back = false) {
   return 0;
 }
 
-// What is there is not copied out to check what comes: weights of 13 MB, their state of 25 MB.
+// A restore does not copy the current values to check the new ones: weights of 13 MB, state of 25
+// MB.
 TEST(Trainer, RestoringTakesNoFurtherMemory) {
   Trainer trainer({.dim = 256, .context = 8, .layers = 4, .heads = 2}, Tokenizer::bytes(),
                   TextData::of(small_text(), Tokenizer::bytes()),

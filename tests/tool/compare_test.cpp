@@ -1,4 +1,4 @@
-// bench/compare: what it makes of the times that both sides print, with scripts in their place.
+// bench/compare: how it combines the times that both sides print, with scripts in their place.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -134,7 +134,7 @@ TEST_F(Compare, TimesProductsInOneMode) {
   expect_contains(calls(), "\neager\nbench");
 }
 
-// It cannot run where PyTorch is missing, but it must say so, and be Python.
+// It cannot run without PyTorch, but it must say so, and be valid Python.
 TEST_F(Compare, ThePeerSaysThatPyTorchIsMissing) {
   const std::string peer = "'" TENSORGRAD_SOURCE_DIR "/bench/torch_peer.py'";
   EXPECT_EQ(

@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Reports at times that the test chooses.
+// Reports at times chosen by the test.
 class Counted {
  public:
   explicit Counted(bool in_place) : counter_(in_place) {}
@@ -26,16 +26,16 @@ class Counted {
   tool::CompileCounter counter_;
 };
 
-// A single shader may take a software driver 40 s: the line is there before it is begun.
+// A single shader may take a software driver 40 s, so the line appears before it starts.
 TEST(CompileCounter, ATerminalShowsShadersAtOnce) {
   Counted counter(true);
   const auto work = CompileWork::shaders;
   EXPECT_EQ(counter.at(seconds(0), work, 0, 12), "\rcompiling shaders: 0 of 12");
-  EXPECT_EQ(counter.at(milliseconds(99), work, 1, 12), "");  // not more often than anybody reads
+  EXPECT_EQ(counter.at(milliseconds(99), work, 1, 12), "");  // not more often than people can read
   EXPECT_EQ(counter.at(milliseconds(100), work, 2, 12), "\rcompiling shaders: 2 of 12");
   EXPECT_EQ(counter.at(milliseconds(101), work, 12, 12), "\r" + std::string(26, ' ') + "\r");
   EXPECT_EQ(counter.at(seconds(1), work, 0, 0), "");  // all known already
-  // The next part is a line of its own, as wide as it has to be.
+  // The next part has its own line.
   EXPECT_EQ(counter.at(seconds(2), CompileWork::first_run, 0, 1),
             "\rcompiling shaders in the first run: 0 of 1");
   EXPECT_EQ(counter.at(seconds(42), CompileWork::first_run, 1, 1),
@@ -52,10 +52,10 @@ TEST(CompileCounter, ATerminalShowsKernelsOfTheCpuWhenTheyTakeLong) {
 
 TEST(CompileCounter, ElsewhereThereIsALineNowAndThen) {
   Counted counter(false);
-  EXPECT_EQ(counter.at(seconds(0), CompileWork::tuning, 0, 2), "measuring products: 0 of 2\n");
+  EXPECT_EQ(counter.at(seconds(0), CompileWork::tuning, 0, 2), "measuring matmuls: 0 of 2\n");
   EXPECT_EQ(counter.at(seconds(1), CompileWork::tuning, 1, 2), "");
   EXPECT_EQ(counter.at(seconds(2), CompileWork::tuning, 2, 2), "");
-  // Mostly quick: no line for a log.
+  // Usually quick: no line in a log.
   EXPECT_EQ(counter.at(seconds(2), CompileWork::shaders, 0, 40), "");
   EXPECT_EQ(counter.at(seconds(6), CompileWork::shaders, 10, 40), "");
   EXPECT_EQ(counter.at(seconds(7), CompileWork::shaders, 20, 40), "compiling shaders: 20 of 40\n");

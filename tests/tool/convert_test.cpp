@@ -1,4 +1,4 @@
-// tg convert: a model goes to PyTorch's names and back, and says the same afterwards.
+// tg convert: a model goes to PyTorch's names and back, and generates the same text afterwards.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST_F(ToolConvert, ThereAndBack) {
 
 const fs::path kFixtures = fs::path(TENSORGRAD_SOURCE_DIR) / "tests/fixtures_more";
 
-// What weights do not tell comes from config.json, or is said to be assumed.
+// Settings that weights do not show come from config.json, or are reported as assumed.
 TEST_F(ToolConvert, ReadsTheConfigBesideTheWeights) {
   fs::create_directories(folder / "hub");
   fs::copy_file(kFixtures / "torch_gpt2.safetensors", folder / "hub/model.safetensors");
@@ -80,7 +80,7 @@ TEST_F(ToolConvert, ReadsTheConfigBesideTheWeights) {
   const ToolRun without = convert("");
   ASSERT_EQ(without.exit_code, 0) << without.err;
   const std::string assumed = "heads 1, activation gelu_tanh, epsilon 1e-05";
-  expect_contains(without.out, "no config.json says it, so it was assumed: " + assumed +
+  expect_contains(without.out, "no config.json was read; assumed: " + assumed +
                                    "\n  hint: --config FILE, --heads N or --activation NAME\n");
   EXPECT_EQ(json_lines(convert("--json --heads 4")).at(0)["assumed"],
             (nlohmann::ordered_json{"activation gelu_tanh", "epsilon 1e-05"}));
@@ -88,7 +88,7 @@ TEST_F(ToolConvert, ReadsTheConfigBesideTheWeights) {
   config(R"({"model_type": "gpt2", "n_head": 2, "activation_function": "relu"})");
   const ToolRun with = convert("");
   ASSERT_EQ(with.exit_code, 0) << with.err;
-  expect_contains(with.out, "its config: " + (folder / "hub/config.json").string() + "\n");
+  expect_contains(with.out, "config read from " + (folder / "hub/config.json").string() + "\n");
   const nlohmann::ordered_json told = json_lines(convert("--json")).at(0);
   EXPECT_EQ(told["model"]["heads"], 2);
   EXPECT_EQ(told["model"]["activation"], "relu");
@@ -99,13 +99,13 @@ TEST_F(ToolConvert, ReadsTheConfigBesideTheWeights) {
   EXPECT_EQ(convert("").err,
             "tg: " + (folder / "hub/config.json").string() +
                 ": model_type is \"llama\": not supported: gpt2, mamba and mamba2 are\n"
-                "  hint: --config FILE reads another one, --config none does without\n");
-  expect_contains(convert("--config none").out, "so it was assumed: " + assumed);
+                "  hint: --config FILE reads another one, --config none reads none\n");
+  expect_contains(convert("--config none").out, "assumed: " + assumed);
   expect_contains(convert("--config " + in("none.json")).err,
                   "none.json: cannot read: No such file or directory\n");
 }
 
-// What convert wrote itself says which model it is; what the user says counts for more.
+// Weights written by convert contain their config; explicit options have priority.
 TEST_F(ToolConvert, AnExplicitConfigWins) {
   const std::string torch = in("model.torch");
   ASSERT_EQ(run_tool("train text " + in("text") +
@@ -130,7 +130,7 @@ TEST_F(ToolConvert, AnExplicitConfigWins) {
   const auto without = model("--config none");
   EXPECT_EQ(without["model"]["heads"], 1);
   EXPECT_EQ(without["assumed"].size(), 3u);
-  // The file beside the weights is no explicit wish.
+  // A file beside the weights is not an explicit option.
   std::ofstream(folder / "config.json") << R"({"model_type": "gpt2", "n_head": 2})";
   EXPECT_EQ(model("")["model"]["heads"], 4);
 }
@@ -141,12 +141,13 @@ TEST_F(ToolConvert, OptionsOfPyTorchWeightsAreRefusedForOurs) {
         run_tool("convert " + in("none") + " " + in("out") + " --to torch " + option);
     EXPECT_EQ(run.exit_code, 2);
     expect_starts_with(
-        run.err, "tg: " + option.substr(0, option.find(' ')) +
-                     ": for --to tensorgrad: with --to torch the checkpoint tells the model\n");
+        run.err,
+        "tg: " + option.substr(0, option.find(' ')) +
+            ": only for --to tensorgrad: with --to torch the checkpoint describes the model\n");
   }
 }
 
-// Two groups have other norms: it would be another model.
+// Two groups have other norms, so it would be another model.
 TEST_F(ToolConvert, RefusesMamba2WithGroups) {
   fs::copy_file(kFixtures / "torch_mamba2.safetensors", folder / "model.safetensors");
   std::ofstream(folder / "config.json") << R"({"model_type": "mamba2", "n_groups": 2})";
@@ -159,7 +160,7 @@ TEST_F(ToolConvert, RefusesMamba2WithGroups) {
   expect_contains(run.err, "config.json: n_groups is 2: not supported: ");
   EXPECT_FALSE(fs::exists(folder / "out"));
   expect_contains(convert("--config none").out,
-                  "so it was assumed: one group with a state of 5, epsilon 1e-05\n");
+                  "assumed: one group with a state of 5, epsilon 1e-05\n");
 }
 
 TEST_F(ToolConvert, SaysWhatAPickleIs) {
@@ -214,21 +215,22 @@ TEST_F(ToolConvert, Errors) {
   };
   write_safetensors(folder / "foreign", {.tensors = {{"w", Array({2}, std::vector<float>{1, 2})}}});
   expect_contains(error(in("foreign") + " " + in("out") + " --to torch", 1),
-                  ": it does not say which model it is: its config is missing\n");
+                  ": its config is missing, so the kind of model is unknown\n");
   expect_starts_with(error(in("foreign") + " " + in("out") + " --to tensorgrad", 1),
                      "tg: " + (folder / "foreign").string() + ": ");
   expect_contains(error(in("foreign") + " " + in("out") + " --to tensorflow", 2),
-                  "'tensorflow' is none of torch, tensorgrad");
+                  "'tensorflow' is not one of torch, tensorgrad");
   expect_contains(error(in("text") + " " + in("out") + " --to tensorgrad", 1),
                   (folder / "text").string() + ": ");
   EXPECT_FALSE(fs::exists(folder / "out"));
   expect_contains(error(in("foreign") + " " + in("foreign") + " --to torch", 2),
-                  (folder / "foreign").string() + ": both to read and to write\n");
-  expect_contains(error(in("foreign") + " " + in("text") + " --to torch", 2),
-                  (folder / "text").string() + ": there already\n  hint: --force writes over it\n");
+                  (folder / "foreign").string() + ": IN and OUT are the same file\n");
+  expect_contains(
+      error(in("foreign") + " " + in("text") + " --to torch", 2),
+      (folder / "text").string() + ": the file exists\n  hint: --force overwrites it\n");
   expect_contains(
       error("'" + folder.string() + "' " + in("out") + " --to tensorgrad", 1),
-      ": a folder\n  hint: --to tensorgrad takes a safetensors file of PyTorch weights\n");
+      ": is a folder\n  hint: --to tensorgrad needs a safetensors file of PyTorch weights\n");
 }
 
 }  // namespace

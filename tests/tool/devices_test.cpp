@@ -1,4 +1,4 @@
-// `tg devices`: what is there, and what to do about what is not.
+// `tg devices`: available devices, and hints for missing ones.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -64,14 +64,14 @@ TEST(ToolDevices, ALibraryThatIsNotThereIsNamedWithTheRepair) {
 
 TEST(ToolDevices, ALibraryThatIsAnotherIsNamedWithTheRepair) {
   const ToolRun run = run_tool("devices", "env TENSORGRAD_WEBGPU_LIBRARY=libm.so.6");
-  expect_contains(run.out,
-                  "          libm.so.6 is not the library that is needed, or too old: it has no "
-                  "wgpuCreateInstance\n"
-                  "            hint: Dawn of spring 2025 is expected; ./tg webgpu gets it\n");
+  expect_contains(
+      run.out,
+      "          libm.so.6 is another library or an old version: it has no wgpuCreateInstance\n"
+      "            hint: Dawn of spring 2025 is expected; ./tg webgpu gets it\n");
   EXPECT_EQ(run.err, "");
 }
 
-// A loader that cannot be loaded stands for one that is not there.
+// A broken loader stands for a missing one.
 TEST(ToolDevices, WithoutTheVulkanLoaderTheRepairIsNamed) {
   const std::filesystem::path folder = testing::TempDir() + "tensorgrad_no_vulkan";
   std::filesystem::create_directories(folder);
@@ -119,7 +119,7 @@ TEST_F(GpuToolDevices, AreListed) {
 TEST_F(GpuToolDevices, WithoutADriverTheRepairIsNamed) {
   const ToolRun run = run_tool("devices", "env VK_DRIVER_FILES=/nowhere VK_ICD_FILENAMES=/nowhere");
   expect_contains(run.out,
-                  "          no GPU has a driver that WebGPU can use\n"
+                  "          WebGPU found no usable GPU driver\n"
                   "            hint: install the Vulkan driver of the GPU's vendor; or, to try "
                   "things out without a GPU: "
                   "./tg webgpu --software\n");
@@ -127,7 +127,7 @@ TEST_F(GpuToolDevices, WithoutADriverTheRepairIsNamed) {
   const ToolRun train = run_tool("train sin --device webgpu",
                                  "env VK_DRIVER_FILES=/nowhere VK_ICD_FILENAMES=/nowhere");
   EXPECT_EQ(train.exit_code, 1);
-  expect_starts_with(train.err, "tg: webgpu: no GPU has a driver that WebGPU can use\n  hint: ");
+  expect_starts_with(train.err, "tg: webgpu: WebGPU found no usable GPU driver\n  hint: ");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// tg inspect: what a file says of itself, the statistics of its tensors, what is said of bad files.
+// tg inspect: metadata, statistics of tensors, and errors for bad files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -92,8 +92,8 @@ TEST_F(ToolInspect, StatisticsAreThoseByHand) {
   EXPECT_EQ(lines[3]["std"], 0);
 }
 
-// A million numbers around 1,000 that differ by 0.001: sums in f32, or squares with the mean still
-// in them, lose that.
+// A million values around 1,000 that differ by 0.001: sums in f32, or sums of squares without
+// subtracting the mean, lose that.
 TEST_F(ToolInspect, StatisticsAreInDouble) {
   std::vector<float> values(1 << 20);
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -152,7 +152,7 @@ TEST_F(ToolInspect, PlainFilesHaveNoStep) {
                      file + "\n  safetensors file\n  format     pt\n\nname  type ");
   EXPECT_EQ(keys(json_lines(inspect(file + " --json"))[0]),
             "file bytes metadata parameters optimizer not_finite");
-  // Metadata that looks like ours and is none.
+  // Metadata that resembles ours but is not.
   TensorFile odd = {
       .tensors = {},
       .metadata = {
@@ -277,14 +277,14 @@ TEST_F(ToolInspect, BadFilesGiveTheReadersMessage) {
     expect_starts_with(run.err, "tg: " + path + ": ");
     return run.err.substr(6 + path.size());
   };
-  EXPECT_EQ(message(""), "too short: 0 bytes hold no header length\n");
+  EXPECT_EQ(message(""), "too short: 0 bytes cannot hold the header length\n");
   expect_starts_with(message("this is a text, no tensors"), "the header has ");
-  expect_starts_with(message(whole.substr(0, 40)), "cut off: the header has ");
-  expect_contains(message(whole.substr(0, whole.size() - 3)), "behind the ");
+  expect_starts_with(message(whole.substr(0, 40)), "truncated: the header has ");
+  expect_contains(message(whole.substr(0, whole.size() - 3)), "past the ");
   EXPECT_EQ(message(whole + "x"), "the last 1 bytes belong to no tensor\n");
 }
 
-// Metadata that are JSON are shown as such; printing those would need a stack of their depth.
+// JSON metadata is printed as JSON; printing it recursively would need a stack of its depth.
 TEST_F(ToolInspect, MetadataNestedDeeply) {
   const std::string deep = std::string(300000, '[') + std::string(300000, ']');
   const std::string path = write("deep.safetensors", {.metadata = {{"config", deep}}});

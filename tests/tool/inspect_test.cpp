@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/table.h"
+#include "tensorgrad/compile.h"
 #include "tests/support/run_tool.h"
 
 namespace tensorgrad {
@@ -13,7 +14,7 @@ TEST_P(ToolShow, EveryStageIsTheSameText) {
   const std::string call = std::string("show addition --batch 4 --stage ") + GetParam();
   const ToolRun text = run_tool(call);
   ASSERT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_GT(text.out.size(), 1000u);
+  EXPECT_GT(text.out.size(), std::string(GetParam()) == "load" ? 10u : 1000u);
   EXPECT_EQ(run_tool(call).out, text.out);
 
   const auto lines = json_lines(run_tool(call + " --json"));
@@ -27,9 +28,33 @@ TEST_P(ToolShow, EveryStageIsTheSameText) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, ToolShow,
-                         testing::Values("trace", "differentiate", "update", "simplify", "fuse",
-                                         "plan", "lower", "wgsl"),
+                         testing::Values("trace", "recognise", "differentiate", "update",
+                                         "simplify", "materialise", "fuse", "plan", "lower", "emit",
+                                         "load"),
                          [](const auto& test) { return std::string(test.param); });
+
+TEST(ToolShowTimes, ListsEveryStage) {
+  const auto lines = json_lines(run_tool("show mlp_sin --times --json"));
+  ASSERT_EQ(lines.size(), 1u);
+  const ToolRun text = run_tool("show mlp_sin --times");
+  ASSERT_EQ(lines[0]["times"].size(), compiler_stages().size());
+  for (std::size_t i = 0; i < compiler_stages().size(); ++i) {
+    EXPECT_EQ(lines[0]["times"][i]["stage"], compiler_stages()[i].name);
+    EXPECT_GE(lines[0]["times"][i]["ms"], 0);
+    expect_contains(text.out, std::string(compiler_stages()[i].name));
+  }
+}
+
+// The text is what the device gets: CPU routines there, shaders here.
+TEST(ToolShowDevice, PrintsWhatTheDeviceGets) {
+  const ToolRun cpu = run_tool("show mlp_sin --stage emit"),
+                wgsl = run_tool("show mlp_sin --stage emit --device wgsl");
+  EXPECT_EQ(cpu.exit_code, 0) << cpu.err;
+  EXPECT_EQ(wgsl.exit_code, 0) << wgsl.err;
+  expect_contains(wgsl.out, "@compute");
+  EXPECT_EQ(cpu.out.find("@compute"), std::string::npos);
+  expect_contains(cpu.out, "vector instructions\n");
+}
 
 TEST(ToolShowDefaults, StageIsPlan) {
   EXPECT_EQ(run_tool("show mlp_sin").out, run_tool("show mlp_sin --stage plan").out);
@@ -79,13 +104,27 @@ TEST(ToolBench, TableForPeople) {
 
 TEST(ToolPasses, ListsThemWithASentenceEach) {
   const auto lines = json_lines(run_tool("passes --json"));
-  ASSERT_GE(lines.size(), 10u);
+  const std::string text = run_tool("passes").out;
+  std::vector<std::string> stages, passes;
   for (const auto& line : lines) {
-    EXPECT_EQ(keys(line), "pass what");
     EXPECT_NE(line["what"], "");
-    expect_contains(run_tool("passes").out, line["pass"]);
+    if (line.contains("pass")) {
+      EXPECT_EQ(keys(line), "pass what stage");
+      EXPECT_EQ(line["stage"], stages.back());
+      passes.push_back(line["pass"]);
+      expect_contains(text, passes.back());
+    } else {
+      EXPECT_EQ(keys(line), "stage what from to");
+      stages.push_back(line["stage"]);
+      expect_contains(text, stages.back());
+    }
   }
-  expect_contains(run_tool("passes").out, "  cse           nothing is computed twice\n");
+  std::vector<std::string> known_stages, known_passes;
+  for (const StageInfo& stage : compiler_stages()) known_stages.emplace_back(stage.name);
+  for (const PassInfo& pass : compiler_passes()) known_passes.emplace_back(pass.name);
+  EXPECT_EQ(stages, known_stages);
+  EXPECT_EQ(passes, known_passes);
+  expect_contains(text, "  cse           nothing is computed twice\n");
 }
 
 TEST(ToolOps, ListsTheWholeTable) {

@@ -1,7 +1,6 @@
 // A run that is killed many times and resumed: no checkpoint is ever lost or unreadable, and the
-// end has the bits of a run that was not killed. Each process lives for a random number of steps,
-// which the test counts by the lines that the tool prints, so that the machine's speed does not
-// matter.
+// end has the bits of an uninterrupted run. Each process runs for a random number of steps. The
+// test counts them by the lines that the tool prints, so the speed of the machine does not matter.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -47,7 +46,7 @@ class Killing {
     while (kills < plan_.kills) {
       const fs::path out = folder_ / ("run" + std::to_string(runs++));
       std::int64_t newest = 0;
-      // Near its end a process may finish before it is killed: the last one does.
+      // Near its end a process may finish before it is killed; the last one does.
       while (kills < plan_.kills && kill_one(out)) {
         ++kills;
         newest = check_checkpoints(out, newest);
@@ -88,7 +87,7 @@ class Killing {
   bool kill_one(const fs::path& out) {
     ToolProcess process(arguments(out));
     const int life = static_cast<int>(random_() % static_cast<unsigned>(plan_.longest_life + 1));
-    // A moment somewhere in the next step.
+    // A random moment in the next step.
     if (process.wait_for_lines(R"("step",)", life))
       process.wait_at_most(static_cast<int>(random_() % 3000));
     process.send(SIGKILL);
@@ -99,7 +98,7 @@ class Killing {
     return code != 0;
   }
 
-  // Resumes the run, if it is not finished, and lets it end; the hash of its parameters.
+  // Resumes the run if it is not finished, lets it end, and returns the hash of its parameters.
   std::string finish(const fs::path& out) const {
     ToolProcess process(arguments(out));
     EXPECT_EQ(process.wait(), 0) << process.errors();
@@ -108,7 +107,7 @@ class Killing {
     return json.is_object() ? json.value("params_sha256", "") : "";
   }
 
-  // All that are there can be read, and the newest is not older than it was.
+  // All checkpoints are readable, and the newest is not older than before.
   static std::int64_t check_checkpoints(const fs::path& out, std::int64_t newest) {
     std::int64_t step = 0;
     for (const fs::path& path : CheckpointFolder(out / "checkpoints").files()) {
@@ -122,7 +121,7 @@ class Killing {
     return step;
   }
 
-  // Nothing unfinished is left, and every line of the log can be read.
+  // No unfinished file is left, and every line of the log is readable.
   static void check_leftovers(const fs::path& out) {
     for (const auto& entry : fs::recursive_directory_iterator(out))
       EXPECT_EQ(entry.path().filename().string().find("unfinished"), std::string::npos)

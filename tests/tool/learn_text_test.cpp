@@ -1,5 +1,5 @@
-// Models of every kind learn a text of a megabyte that tools/grammar_text writes, and then write
-// sentences of its grammar: the whole way, as people go it.
+// Models of every kind learn a megabyte of text from tools/grammar_text, and then generate
+// sentences of its grammar: all steps, as a user runs them.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,5 +1,5 @@
-// What the bench models become: kernels and planned bytes, exact on every machine. A change here is
-// a change of the plan; the new number belongs in the commit that makes it.
+// Kernels and planned bytes of the bench models, exact on every machine. A change here is a change
+// of the plan; the commit that causes it updates the number.
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -25,10 +25,11 @@ TEST_P(PlanCounts, AreExact) {
   EXPECT_EQ(lines[0]["operations"], GetParam().operations);
 }
 
-// What every WebGPU device has: 8 storage buffers for a kernel, 256 threads and 16 KiB for a
+// The limits that every WebGPU device has: 8 storage buffers per kernel, 256 threads and 16 KiB per
 // workgroup.
 TEST_P(PlanCounts, ShadersStayWithinTheGuaranteedLimits) {
-  std::istringstream text(run_tool(std::string("show ") + GetParam().model + " --stage wgsl").out);
+  std::istringstream text(
+      run_tool(std::string("show ") + GetParam().model + " --stage emit --device wgsl").out);
   std::int64_t shaders = 0;
   for (std::string line; std::getline(text, line);) {
     if (line.starts_with("@group(0)")) {
@@ -42,7 +43,7 @@ TEST_P(PlanCounts, ShadersStayWithinTheGuaranteedLimits) {
   EXPECT_EQ(shaders, GetParam().dispatches);
 }
 
-// Offsets are what the strictest device takes.
+// Offsets fit the strictest device.
 TEST_P(PlanCounts, NoKernelOnlyCopiesAndPlacesAreAligned) {
   const auto lines =
       json_lines(run_tool(std::string("show ") + GetParam().model + " --stage plan --json"));
@@ -61,8 +62,8 @@ TEST_P(PlanCounts, NoKernelOnlyCopiesAndPlacesAreAligned) {
   EXPECT_EQ(top, GetParam().arena_bytes);
 }
 
-// The products of mlp_sin by hand: 3 forward, 3 for the weights, 2 for what comes before the last
-// two layers; all else is elementwise and small.
+// The matmuls of mlp_sin by hand: 3 forward, 3 for the weights, 2 for the inputs of the last two
+// layers; all else is elementwise and small.
 TEST(PlanOperations, OfProductsAreCountedTwicePerElement) {
   const std::int64_t products = 2 * 256 * (3 * 64 * 64 + 2 * 64 + 3 * 64);
   const auto all = json_lines(run_tool("show mlp_sin --json"))[0]["operations"].get<std::int64_t>();

@@ -1,5 +1,4 @@
-// tg plot: what is read from a run's folder, how long logs are thinned out, and that the page holds
-// it and works.
+// tg plot: reading a run's folder, thinning out long logs, and a page that has the data and works.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -40,7 +39,7 @@ std::string read_file(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The runs as the page holds them.
+// The runs in the data of the page.
 ordered_json runs_of(const std::string& page) {
   const std::string open = "<script type=\"application/json\" id=\"runs\">";
   const std::size_t begin = page.find(open) + open.size();
@@ -69,7 +68,7 @@ class ToolPlot : public testing::Test {
     const ToolRun done = run_tool("plot " + folder);
     EXPECT_EQ(done.exit_code, 0);
     EXPECT_EQ(done.err, err);
-    expect_contains(done.out, "the page to look at: " + folder + "/plot.html\n");
+    expect_contains(done.out, "page written to " + folder + "/plot.html\n");
     const ordered_json runs = runs_of(read_file(folder + "/plot.html"));
     EXPECT_EQ(runs.size(), 1u);
     return runs[0];
@@ -131,7 +130,7 @@ TEST_F(ToolPlot, ThePageHoldsTheLog) {
 TEST_F(ToolPlot, LinesForPrograms) {
   const std::string folder = run("tale", small_log());
   const ToolRun done = run_tool("plot --json " + folder);
-  EXPECT_EQ(done.err, "the page to look at: " + folder + "/plot.html\n");
+  EXPECT_EQ(done.err, "page written to " + folder + "/plot.html\n");
   const auto found = json_lines(done);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0], ordered_json({{"run", "tale"},
@@ -157,10 +156,10 @@ TEST_F(ToolPlot, SeveralRunsGoToTheCurrentFolder) {
   const ToolRun done =
       run_tool("plot " + a + "/ " + b + " " + c, "cd '" + folder_.string() + "' &&");
   EXPECT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_TRUE(done.out.ends_with("the page to look at: plot.html\n"));
+  EXPECT_TRUE(done.out.ends_with("page written to plot.html\n"));
   const ordered_json runs = runs_of(read_file(folder_ / "plot.html"));
   ASSERT_EQ(runs.size(), 3u);
-  // Names are told apart where they are the same.
+  // Equal names are distinguished.
   EXPECT_EQ(runs[0]["name"], a + "/");
   EXPECT_EQ(runs[1]["name"], b);
   EXPECT_EQ(runs[2]["name"], "c");
@@ -225,7 +224,7 @@ TEST_F(ToolPlot, ATornLastLineIsIgnored) {
   const ordered_json run = plotted(this->run("torn", log.substr(0, log.size() - 20)));
   EXPECT_EQ(run["steps"], 3);
   EXPECT_TRUE(run["done"].is_null());
-  // Whole, but without its end of line.
+  // A complete line without its newline.
   EXPECT_EQ(plotted(this->run("whole", log.substr(0, log.size() - 1)))["done"]["step"], 3);
 }
 
@@ -236,7 +235,7 @@ TEST_F(ToolPlot, OtherBrokenLinesAreSkippedAndCounted) {
       "{\"event\":\"of later times\",\"step\":3}\n" + step_line(3, 2).dump() + "\n";
   const std::string folder = this->run("broken", log);
   const std::string warning =
-      folder + "/log.jsonl: 4 lines were skipped that cannot be read, the first is line 4";
+      folder + "/log.jsonl: 4 unreadable lines were skipped, the first is line 4";
   const ordered_json run = plotted(folder, "tg: " + warning + "\n");
   EXPECT_EQ(run["curves"]["loss"]["step"], ordered_json({1, 3}));
   EXPECT_EQ(run["warnings"], ordered_json({warning}));
@@ -266,8 +265,7 @@ TEST_F(ToolPlot, StepsMadeAgainReplaceThoseBefore) {
 TEST_F(ToolPlot, WhatIsNoRun) {
   const ToolRun none = run_tool("plot " + folder_.string());
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_EQ(none.err,
-            "tg: " + folder_.string() + ": no run: it has no log.jsonl that can be read\n");
+  EXPECT_EQ(none.err, "tg: " + folder_.string() + ": not a run: it has no readable log.jsonl\n");
   EXPECT_FALSE(fs::exists(folder_ / "plot.html"));
 
   const std::string empty = run("empty", "", "");
@@ -304,7 +302,7 @@ TEST_F(ToolPlot, OnlyRegularFiles) {
   }
 }
 
-// Whatever is in the log or the config, there is a page, and no exception's text.
+// For any log or config there is a page, and no text of an exception.
 TEST_F(ToolPlot, DamagedFilesAreReadAsFarAsTheyGo) {
   const std::string logs[] = {R"({"event":"done","step":3,"stopped":"yes","loss":{}})",
                               R"({"event":"start","step":1e300})",
@@ -331,13 +329,13 @@ TEST_F(ToolPlot, DamagedFilesAreReadAsFarAsTheyGo) {
     }
 }
 
-// Printing those would need a stack of their depth.
+// Recursive printing would need a stack of their depth.
 TEST_F(ToolPlot, JsonNestedDeeplyIsRefused) {
   const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
   const std::string log = this->run(
       "log", R"({"event":"start","step":0,"odd":)" + deep + "}\n" + step_line(1, 4).dump() + "\n");
   EXPECT_EQ(plotted(log, "tg: " + log +
-                             "/log.jsonl: 1 line was skipped that cannot be read, the first is "
+                             "/log.jsonl: 1 unreadable line was skipped, the first is "
                              "line 1\n")["steps"],
             1);
   const std::string config = this->run("config", small_log(), R"({"model":)" + deep + "}");
@@ -380,7 +378,7 @@ TEST_F(ToolPlot, ThePageNeedsNothingElse) {
     EXPECT_EQ(page.find(outside), std::string::npos) << outside;
 }
 
-// The script itself, in Node with a stand-in for the browser: it draws, and none of its controls
+// Runs the script in Node with a stand-in for the browser: it draws, and none of its controls
 // fails.
 class ToolPlotScript : public ToolPlot {
  protected:
@@ -413,7 +411,7 @@ TEST_F(ToolPlotScript, DrawsRuns) {
   EXPECT_EQ(page["charts"],
             ordered_json({"Training and validation loss", "Validation perplexity",
                           "Validation, bits per byte", "Learning rate", "Gradient norm", "Speed"}));
-  // Where curves are smoothed there are two each; b has a validation loss.
+  // Smoothed curves have two lines each; b has a validation loss.
   EXPECT_EQ(page["paths"], ordered_json({5, 1, 1, 2, 4, 4}));
   EXPECT_EQ(page["circles"], ordered_json({1, 1, 1, 0, 0, 0}));
   EXPECT_EQ(page["resumes"], 1);

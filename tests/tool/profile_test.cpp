@@ -1,4 +1,4 @@
-// tg bench --profile: the table, the JSON lines and the page tell the same story.
+// tg bench --profile: the table, the JSON lines and the page agree.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,13 +26,13 @@ Profiled profile(const std::string& arguments) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   std::ifstream in(file, std::ios::binary);
   Profiled out{json_lines(run), {std::istreambuf_iterator<char>(in), {}}, run.err};
-  // A counter of shaders may come first.
-  EXPECT_TRUE(out.err.ends_with("the page to look at: " + file + "\n")) << out.err;
+  // The progress of compiling may come first.
+  EXPECT_TRUE(out.err.ends_with("page written to " + file + "\n")) << out.err;
   std::filesystem::remove(file);
   return out;
 }
 
-// The numbers that the page draws.
+// The data of the page.
 ordered_json numbers_of(const std::string& page) {
   const std::string open = "<script type=\"application/json\" id=\"profiles\">";
   const std::size_t begin = page.find(open) + open.size();
@@ -50,14 +50,14 @@ void expect_whole(const Profiled& found, const std::string& device) {
   std::vector<std::string> phases;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const ordered_json& kernel = line["profile"][i];
-    EXPECT_EQ(keys(kernel), "kernel phase kind name us dispatches gflops gb_per_s");
+    EXPECT_EQ(keys(kernel), "kernel phase kind name where us dispatches gflops gb_per_s");
     EXPECT_EQ(kernel["kernel"], i);
     EXPECT_EQ(kernel["kind"], plan[i]["kind"]);
     EXPECT_GE(kernel["dispatches"], 1);
     total += kernel["us"].get<double>();
     phases.push_back(kernel["phase"]);
   }
-  // What only the loss needs may be computed late.
+  // Kernels that only the loss needs may run late.
   EXPECT_EQ(phases.front(), "forward");
   EXPECT_EQ(std::count(phases.begin(), phases.end(), "backward"), 6);
   EXPECT_EQ(phases.back(), "update");
@@ -92,7 +92,7 @@ TEST(ToolProfile, TableForPeople) {
   expect_starts_with(run.out, "addition at batch 4 on cpu (");
   expect_contains(run.out, "GFLOP/s");
   expect_contains(run.out, "...\n");  // long names are cut
-  expect_contains(run.out, "the page to look at: " + file + "\n");
+  expect_contains(run.out, "page written to " + file + "\n");
   std::filesystem::remove(file);
 }
 

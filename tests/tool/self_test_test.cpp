@@ -1,5 +1,4 @@
-// `tg devices --self-test`. What a wrong result looks like is tested beside the comparison, in
-// tests/ops.
+// `tg devices --self-test`. Wrong results are tested with the comparison, in tests/ops.
 #include <gtest/gtest.h>
 
 #include "tests/support/gpu_test.h"

@@ -1,5 +1,5 @@
-// Standard streams that are closed or cannot be written: nothing aborts, training saves, no text
-// lands in a file of the run, and lost results become the exit code.
+// Standard streams that are closed or not writable: nothing aborts, training saves, no text goes to
+// a file of the run, and lost results change the exit code.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -72,7 +72,7 @@ TEST_P(ToolStreams, Generate) {
   const std::string run = "'" + (folder() / "trained").string() + "'";
   expect_end(redirected("generate " + run + " --tokens 3 --device cpu"));
   expect_end(redirected("generate " + run + " --tokens 3 --device cpu --json"));
-  // Nobody says anything, so nothing is answered and nothing is lost.
+  // There is no input, so there is no answer and nothing is lost.
   EXPECT_EQ(redirected("generate " + run + " --tokens 3 --device cpu --interactive").exit_code, 0);
 }
 
@@ -90,7 +90,7 @@ TEST_P(ToolStreams, TrainingSaves) {
 INSTANTIATE_TEST_SUITE_P(, ToolStreams, testing::ValuesIn(kRedirections),
                          [](const auto& row) { return std::string(row.param.name); });
 
-// A reader that is gone: training goes on to its end, and the exit code tells.
+// The reader is gone: training continues to its end, and the exit code shows it.
 TEST(ToolReader, TrainingOnTextGoesOnWithoutIt) {
   const fs::path folder = fs::path(testing::TempDir()) / "tg_reader";
   fs::remove_all(folder);

@@ -1,5 +1,5 @@
-// What the tool shows at a terminal: control characters of a model's text are written out, and
-// lines of --interactive can be edited and come back.
+// The tool at a terminal: control characters of a model's text are escaped, and lines of
+// --interactive can be edited and recalled.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,13 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ESC, a bell, a carriage return, U+009B; tab and letters stay. Then a byte that is no UTF-8.
+// ESC, a bell, a carriage return, U+009B; tab and letters stay. Then a byte that is not UTF-8.
 const std::string kOdd = "a\x1b[31m\a\r\xc2\x9b|\t\xc3\xa9", kOddByte = kOdd + "\x9b";
 const std::string kShown = "a\\x1b[31m\\x07\\x0d\\xc2\\x9b|\t\xc3\xa9";
 
 class ToolTerminal : public testing::Test {
  protected:
-  // A model of bytes, which takes any prompt.
+  // A model of bytes, which accepts any prompt.
   static void SetUpTestSuite() {
     fs::remove_all(folder());
     fs::create_directories(folder());
@@ -85,7 +85,7 @@ TEST_F(ToolTerminal, LinesAreEditedAndComeBack) {
     terminal.rest();
     return terminal.exit_code();
   };
-  // Letters, two taken back (127 is the key above Enter), another at the line's beginning (ctrl-A).
+  // Letters, two deleted (127 is backspace), another at the beginning of the line (ctrl-A).
   EXPECT_EQ(talk("helloXX\x7f\x7f\x01"
                  "2\r"),
             0);

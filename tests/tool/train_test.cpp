@@ -1,4 +1,4 @@
-// tg train: events, sums that are learned, and weights that depend on the seed alone.
+// tg train: events, learned sums, and weights that depend only on the seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ TEST(ToolTrain, OneStepIsOneStep) {
   const ToolRun run = run_tool("train sin --steps 1 --threads 0 --device cpu");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   expect_contains(run.out, "\n1 step in ");
-  // The vector instructions stand in the header.
+  // The header shows the vector instructions.
   const ordered_json cpu = json_lines(run_tool("devices --json")).at(0);
   expect_contains(run.out, ", " + cpu["simd"].get<std::string>() + "), compiled in ");
 }
@@ -83,8 +83,8 @@ TEST(ToolTrain, AdditionDependsOnTheSeedAlone) {
   EXPECT_EQ(two["accuracy"], one["accuracy"]);
 }
 
-// Far from the 1,500 steps of 64 that it takes to copy, and far from guessing, whose loss is log(8)
-// = 2.08.
+// Far fewer than the 1,500 steps of 64 that copying takes, but better than guessing, whose loss is
+// log(8) = 2.08.
 TEST(ToolTrain, CopyBeginsToLearn) {
   EXPECT_LT(train("copy --steps 300 --batch 32 --seed 1 --device cpu")["loss"], 1.6);
 }
@@ -123,7 +123,7 @@ TEST(ToolTrain, CtrlCEndsWithTheSummary) {
   expect_contains(run.errors(), "stopped: ");
 }
 
-// Long before the next line would be written: with --json that is after 50,000 steps.
+// Long before the next line: with --json that is after 50,000 steps.
 TEST(ToolTrain, EndsWhenNobodyReads) {
   const ToolRun text = run_tool("train addition --steps 1000000", R"(sh -c '"$0" "$@" | head -1')");
   expect_starts_with(text.out, "addition: ");
@@ -133,7 +133,7 @@ TEST(ToolTrain, EndsWhenNobodyReads) {
 
 using GpuToolTrain = GpuTest;
 
-// What the driver does when a kernel first runs is no part of the steps.
+// Work of the driver when a kernel first runs does not count as steps.
 TEST_F(GpuToolTrain, NamesTheAdapterAndCompilesFirst) {
   const ToolRun run = run_tool("train sin --steps 20 --device webgpu --json");
   ASSERT_EQ(run.exit_code, 0) << run.err;

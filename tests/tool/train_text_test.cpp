@@ -1,5 +1,5 @@
-// tg train text and tg generate, as people use them: a run is a folder, goes on as if it had never
-// stopped, and bad input is told apart.
+// tg train text and tg generate as users run them: a run is a folder, resumes as if it had never
+// stopped, and bad input has clear errors.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class ToolText : public testing::Test {
     return run_tool("train text " + arguments, wrapper);
   }
   std::string in(const std::string& name) const { return "'" + (folder / name).string() + "'"; }
-  // The words of a call that trains on the text, for ToolProcess.
+  // The arguments of a call that trains on the text, for ToolProcess.
   std::vector<std::string> words(const std::string& options, const std::string& run) const {
     std::vector<std::string> all{"train", "text", text.string()};
     std::istringstream parts(options);
@@ -81,7 +81,7 @@ TEST_F(ToolText, ARunIsAFolder) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "run" / "checkpoints"),
                           fs::directory_iterator()),
             3);
-  // The log has the lines that a program is shown.
+  // The log has the same lines as --json.
   const auto lines = log("run");
   EXPECT_EQ(lines, json_lines(run));
   EXPECT_EQ(lines.front()["event"], "start");
@@ -91,15 +91,14 @@ TEST_F(ToolText, ARunIsAFolder) {
   EXPECT_EQ(count["step"], 20);
   EXPECT_EQ(count["validation"], 10);
   EXPECT_EQ(count["sample"], 10);
-  expect_contains(run.err, "tokens to learn from");
+  expect_contains(run.err, "tokens for training");
 }
 
 TEST_F(ToolText, GoesOnAsIfItHadNeverStopped) {
   for (const std::string model : {"gpt", "mamba", "mamba2", "hybrid"}) {
     const std::string options = kBytes + "--steps 240 --save-every 75 --json --model " + model;
     const ordered_json whole = last(train(file() + options + " --out " + in("whole " + model)));
-    // Killed after its first checkpoint, long before its end, and resumed with nothing but the
-    // folder.
+    // Killed after its first checkpoint, long before its end, and resumed with only the folder.
     ToolProcess killed(words(options, model));
     ASSERT_TRUE(killed.wait_for_lines(R"("step":76,)", 1)) << killed.errors();
     killed.send(SIGKILL);
@@ -109,7 +108,7 @@ TEST_F(ToolText, GoesOnAsIfItHadNeverStopped) {
     const ordered_json done = last(again);
     EXPECT_EQ(done["params_sha256"], whole["params_sha256"]) << model;
     EXPECT_EQ(done["loss"], whole["loss"]);
-    // The log reads as that of the run that never stopped.
+    // The log is that of an uninterrupted run.
     const auto steps = [](const std::vector<ordered_json>& lines) {
       std::vector<std::pair<int, double>> losses;
       for (const auto& line : lines)
@@ -130,7 +129,7 @@ TEST_F(ToolText, CtrlCSavesAndStops) {
   EXPECT_EQ(done["event"], "done");
   EXPECT_EQ(done["stopped"], true);
   const int made = done["step"];
-  expect_contains(run.errors(), "to go on: tg train text --resume --out");
+  expect_contains(run.errors(), "to continue: tg train text --resume --out");
   const std::string out = " --out " + in("run");
   EXPECT_TRUE(
       fs::exists(folder / "run" / "checkpoints" / fmt::format("step-{:08}.safetensors", made)));
@@ -170,10 +169,10 @@ TEST_F(ToolText, ARunThatIsNotFinishedSaysWhereItIs) {
   EXPECT_EQ(fewer.exit_code, 0) << fewer.err;
   expect_contains(fewer.out,
                   " of 400, so --steps 2 leaves nothing to do\n"
-                  "  hint: without --steps it goes on to step 400\n");
+                  "  hint: without --steps it continues to step 400\n");
 }
 
-// A terminal that goes away ends a run as ctrl-C does: saved.
+// A closed terminal ends a run like ctrl-C: saved.
 TEST_F(ToolText, ASighupSavesAndStops) {
   ToolProcess run(words(kBytes + "--steps 100000 --json", "run"));
   ASSERT_TRUE(run.wait_for_lines(R"("step",)", 1)) << run.errors();
@@ -186,7 +185,7 @@ TEST_F(ToolText, ASighupSavesAndStops) {
                          fmt::format("step-{:08}.safetensors", done["step"].get<int>())));
 }
 
-// What was made before this process is not counted as its work.
+// Steps of earlier processes do not count.
 TEST_F(ToolText, AResumedRunCountsItsOwnSteps) {
   const std::string out = " --out " + in("run");
   last(train(file() + kBytes + "--steps 5 --json" + out));
@@ -196,8 +195,8 @@ TEST_F(ToolText, AResumedRunCountsItsOwnSteps) {
   expect_contains(more.out, " (8 in all): loss ");
 }
 
-// A learning rate that changes nothing: the curve stays where it is, over the same tokens each
-// time, and the final figure, over more tokens, is no point of it.
+// With a learning rate of almost 0 the curve stays constant, over the same tokens each time. The
+// final figure, over more tokens, is not a point of it.
 TEST_F(ToolText, TheCurveEndsComparably) {
   std::ofstream(text) << [] {
     std::string all;
@@ -225,7 +224,7 @@ TEST_F(ToolText, TheCurveEndsComparably) {
   EXPECT_GT(final[0]["tokens"], 20'000);
   EXPECT_NE(final[0]["loss"], curve[1]["loss"]);
   EXPECT_EQ(log("run").back()["validation"], final[0]["loss"]);
-  // Going on makes it the past: there is one final figure.
+  // After a resume there is only the new final figure.
   last(train("--resume --steps 6 --json" + out));
   int finals = 0;
   for (const ordered_json& line : log("run")) finals += line["event"] == "final";
@@ -262,7 +261,7 @@ TEST_F(ToolText, ABadCheckpointIsNamedAndTheOneBeforeUsed) {
   fs::resize_file(newest, fs::file_size(newest) - 100);
   const ToolRun again = train("--resume --json --device cpu --sample 0" + out);
   EXPECT_EQ(last(again)["params_sha256"], whole["params_sha256"]);
-  expect_contains(again.err, "tg: passed over: " + newest.string() + ": ");
+  expect_contains(again.err, "tg: skipped: " + newest.string() + ": ");
   expect_contains(again.err, "step-00000015.safetensors, step 15");
 }
 
@@ -285,15 +284,15 @@ TEST_F(ToolText, BadInputGetsAClearMessage) {
       {in("empty") + kBytes, 1, "tg: " + (folder / "empty").string() + ": the file is empty\n"},
       {in("binary") + kSmall + "--tokenizer chars", 1,
        "tg: " + (folder / "binary").string() +
-           ": not a text: byte 6 is zero\n  hint: --tokenizer bytes takes any file\n"},
+           ": not a text: byte 6 is zero\n  hint: --tokenizer bytes accepts any file\n"},
       {in("short") + kBytes + "--out " + in("a"), 1,
        "tg: " + (folder / "short").string() +
-           ": 8 tokens to learn from are too few for a context of 16\n  hint: --context 7, or a "
+           ": 8 tokens for training are too few for a context of 16\n  hint: --context 7, or a "
            "longer text\n"},
       {file() + kBytes + "--model gtp", 2,
-       "'gtp' is none of gpt, mamba, mamba2, hybrid\n  hint: gpt?\n"},
+       "'gtp' is not one of gpt, mamba, mamba2, hybrid\n  hint: gpt?\n"},
       {file() + kSmall + "--tokenizer words --out " + in("b"), 1,
-       "there is no tokenizer 'words': bpe, bytes and chars are, or a folder with vocab.json and "
+       "there is no tokenizer 'words': use bpe, bytes, chars, a folder with vocab.json and "
        "merges.txt, or a tokenizer.json\n"},
       {file() + kBytes + "--lr 1e30 --steps 5 --out " + in("d"), 1, "hint: a lower --lr\n"},
       {file() + kBytes + "--lr 0", 2, "'0' is not a number above 0\n"},
@@ -312,18 +311,18 @@ TEST_F(ToolText, BadInputGetsAClearMessage) {
        "tg: --groups: for --model gpt or hybrid, not for mamba2\n"},
       {file() + kBytes + "--model mamba --activation relu", 2,
        "tg: --activation: for --model gpt or hybrid, not for mamba\n"},
-      {file() + kBytes + "--norm batch", 2, "'batch' is none of layer, rms\n"},
+      {file() + kBytes + "--norm batch", 2, "'batch' is not one of layer, rms\n"},
       {file() + kBytes + "--model hybrid --schedule 'mamba attends' --out " + in("f"), 1,
        "unknown layer 'attends' in \"mamba attends\"\n  hint: mamba, mamba2 or attention\n"},
       {file() + kBytes + "--out " + in("full"), 2,
        ": not an empty folder\n  hint: another --out\n"},
-      {file() + kBytes + "--out " + in("empty"), 1, ": cannot make the folder: Not a directory\n"},
+      {file() + kBytes + "--out " + in("empty"), 1,
+       ": cannot create the folder: Not a directory\n"},
       {file() + kBytes + "--out " + in("empty/below"), 1,
-       "cannot make the folder: Not a directory\n"},
-      {"--resume", 2,
-       "tg: train text: --resume goes on with the run of a folder\n  hint: --out RUN\n"},
+       "cannot create the folder: Not a directory\n"},
+      {"--resume", 2, "tg: train text: --resume needs the folder of the run\n  hint: --out RUN\n"},
       {"--resume --out " + in("nothing"), 1,
-       "tg: " + (folder / "nothing").string() + ": there is no run here to go on with\n"},
+       "tg: " + (folder / "nothing").string() + ": there is no run to resume\n"},
       {file() + " --stepz 3", 2,
        "tg: train text: there is no option '--stepz'\n  hint: did you mean --steps?\n"},
   };
@@ -338,8 +337,7 @@ TEST_F(ToolText, BadInputGetsAClearMessage) {
   EXPECT_FALSE(fs::exists("runs"));
 }
 
-// Nine bytes: the context that the message for a longer one suggests, and no validation to speak
-// of.
+// Nine bytes: the context that the error message suggests, and almost no validation part.
 TEST_F(ToolText, AVerySmallTextIsEnough) {
   std::ofstream(folder / "short") << "too short";
   const ToolRun run =
@@ -348,7 +346,7 @@ TEST_F(ToolText, AVerySmallTextIsEnough) {
             "--device cpu --json --out " +
             in("run"));
   EXPECT_EQ(last(run)["step"], 2);
-  // Fewer byte pairs than were asked for do no harm.
+  // Fewer byte pairs than requested are no error.
   EXPECT_EQ(
       last(train(file() + kSmall + "--sample 3 --steps 2 --json --out " + in("pairs")))["step"], 2);
 }
@@ -357,14 +355,14 @@ TEST_F(ToolText, ARunIsNotOverwritten) {
   const std::string out = " --out " + in("run");
   const ordered_json first = last(train(file() + kBytes + "--steps 5 --json" + out));
   expect_contains(train(file() + kBytes + "--steps 5" + out).err,
-                  ": there is a run here already\n  hint: --resume goes on with it, another --out "
-                  "begins a new one\n");
+                  ": there is a run here already\n  hint: --resume continues it, another --out "
+                  "starts a new one\n");
   const ToolRun other = train("--resume --dim 32" + out);
   EXPECT_EQ(other.exit_code, 2);
   expect_contains(
       other.err,
       "tg: --dim: the run in " + (folder / "run").string() +
-          " has another value\n  hint: leave it out, or begin a new run with another --out\n");
+          " has another value\n  hint: leave it out, or start a new run with another --out\n");
   const fs::path config = folder / "run" / "config.json";
   const std::string good = read(config);
   const auto altered = [&](const std::string& from, const std::string& to) {
@@ -376,11 +374,11 @@ TEST_F(ToolText, ARunIsNotOverwritten) {
   const std::string not_a_config = "config.json: not the config of a run: ";
   expect_contains(altered(good, "{"), not_a_config + "not JSON: parse error");
   expect_contains(altered("\"vocab\": 1024,", "\"vocab\": 1024, \"vocab\": 512,"),
-                  not_a_config + "\"vocab\" is there twice\n");
+                  not_a_config + "\"vocab\" occurs twice\n");
   expect_contains(altered("\"steps\": 5", "\"steps\": 1e308"),
-                  not_a_config + "'training.steps' is a whole number of at least 1: 1e+308\n");
+                  not_a_config + "'training.steps' must be an integer of at least 1: 1e+308\n");
   expect_contains(altered("\"lr\": 0.004", "\"lr\": 1e308"),
-                  not_a_config + "'training.lr' is a number: 1e+308\n");
+                  not_a_config + "'training.lr' must be a number: 1e+308\n");
   expect_contains(altered("\"lr\"", "\"rl\""), not_a_config + "'training.lr' is missing\n");
   expect_contains(altered("\"keep\": 3", "\"keep\": 3, \"kept\": 3"),
                   not_a_config + "unknown name 'run.kept'\n");
@@ -414,9 +412,9 @@ TEST_F(ToolText, GoesOnWithRegularFilesOnly) {
   }
 }
 
-// A disk that is full while a checkpoint is written: the message says so, and the checkpoints
-// before it stay good. What was trained on is gone on with, whatever has become of the text;
-// without its tokens it has to be the same.
+// The disk is full while a checkpoint is written: the message says so, and the earlier checkpoints
+// stay valid. Resuming works even if the text has changed, because the tokens are cached; without
+// them the text must be the same.
 TEST_F(ToolText, ARunKeepsItsText) {
   const std::string more = "--resume --steps 9 --json --out ";
   const ordered_json first = last(train(file() + kBytes + "--steps 5 --json --out " + in("run")));
@@ -430,16 +428,17 @@ TEST_F(ToolText, ARunKeepsItsText) {
   const std::string config = read(folder / "third" / "config.json");
   const ToolRun changed = train(more + in("third"));
   EXPECT_EQ(changed.exit_code, 1);
-  expect_contains(changed.err,
-                  "tg: " + text.string() +
-                      ": not the text that was trained on, or cut or encoded in another way\n");
+  expect_contains(
+      changed.err,
+      "tg: " + text.string() +
+          ": not the text of the checkpoint: its content, its split or its tokenizer differs\n");
   EXPECT_EQ(read(folder / "third" / "config.json"), config);
-  // Under another name it is the same text.
+  // The same text under another name.
   fs::remove(text);
   std::ofstream(folder / "moved.txt") << before;
   EXPECT_EQ(last(train(in("moved.txt") + " " + more + in("third")))["params_sha256"],
             whole["params_sha256"]);
-  // Tokens that were altered are made again.
+  // Changed tokens are encoded again.
   last(train(in("moved.txt") + " " + kBytes + "--steps 5 --json --out " + in("fourth")));
   std::fstream tokens(folder / "fourth" / "tokens.bin",
                       std::ios::in | std::ios::out | std::ios::binary);
@@ -447,7 +446,7 @@ TEST_F(ToolText, ARunKeepsItsText) {
   EXPECT_EQ(last(train(more + in("fourth")))["params_sha256"], whole["params_sha256"]);
 }
 
-// A start that fails leaves nothing behind that the next one would stumble over.
+// A failed start leaves nothing that would disturb the next one.
 TEST_F(ToolText, AFailedStartCanBeCorrected) {
   for (const std::string bad : {"--context 100000", "--heads 3", "--tokenizer words"}) {
     const std::string arguments =
@@ -460,7 +459,8 @@ TEST_F(ToolText, AFailedStartCanBeCorrected) {
   }
 }
 
-// A folder that becomes a loop of links: the error is told, and cleaning up does not throw another.
+// The folder becomes a loop of links: the error is reported, and cleaning up does not throw
+// another.
 TEST_F(ToolText, AFolderThatGoesAwayIsAnError) {
   ToolProcess run(words(kBytes + "--steps 100000 --json", "run"));
   ASSERT_TRUE(run.wait_for_lines(R"("step",)", 1)) << run.errors();
@@ -471,7 +471,7 @@ TEST_F(ToolText, AFolderThatGoesAwayIsAnError) {
   expect_contains(run.errors(), ": Too many levels of symbolic links\n");
 }
 
-// Going on needs nothing but the folder.
+// Resuming needs only the folder.
 TEST_F(ToolText, ARunRemembersHowItWasRun) {
   last(train(file() + kBytes +
              "--steps 20 --save-every 2 --keep 7 --validate-every 4 --json --out " + in("run")));
@@ -511,7 +511,7 @@ TEST_F(ToolText, AFullDiskLosesNothing) {
   last(train(file() + kBytes + "--steps 6 --save-every 3 --json" + out));
   fs::copy(folder / "run", folder / "twin", fs::copy_options::recursive);
   const ordered_json whole = last(train(more + " --out " + in("twin")));
-  // No file may become larger than 64 KiB: a checkpoint is.
+  // No file may exceed 64 KiB, but a checkpoint does.
   const ToolRun full = run_command(
       "bash -c 'trap \"\" XFSZ; ulimit -f 64; exec \"$@\"' - '" TENSORGRAD_TG "' train text " +
       more + out);
@@ -543,7 +543,8 @@ TEST_F(ToolText, EveryTokenizer) {
     EXPECT_EQ(said.exit_code, 0) << said.err;
     EXPECT_EQ(json_lines(said).at(0)["prompt"], "the cat");
   }
-  // The byte pairs of one run for another: as it keeps them, and as files for other programs.
+  // The byte pairs of one run in another: from its tokenizer.json, and from files for other
+  // programs.
   const ordered_json kept =
       last(train(file() + kSmall + "--model mamba --sample 0 --steps 4 --json --tokenizer " +
                  in("bpe/tokenizer.json") + " --out " + in("kept")));
@@ -591,7 +592,7 @@ TEST_F(ToolText, KeepsEverySetting) {
   EXPECT_EQ(training["last_lr_share"], 0.25);
   EXPECT_EQ(kept("gpt", "--positions learned")["model"]["positions"], "learned");
   EXPECT_EQ(kept("default", "")["model"]["positions"], "rotary");
-  // The newest step of each can be gone on with, and generates.
+  // The newest checkpoint of each can be resumed and generates text.
   for (const char* name : {"hybrid", "gpt"})
     EXPECT_EQ(
         last(train("--resume --json --device cpu --sample 3 --steps 3 --out " + in(name)))["step"],
@@ -601,7 +602,7 @@ TEST_F(ToolText, KeepsEverySetting) {
         << other;
 }
 
-// A run from before there was a choice goes on as it began.
+// An old run without this setting resumes as it began.
 TEST_F(ToolText, GoesOnWithARunFromBefore) {
   const std::string run = in("run");
   const std::string as_before =
@@ -620,7 +621,8 @@ TEST_F(ToolText, GoesOnWithARunFromBefore) {
             whole["params_sha256"]);
 }
 
-// What gzip makes of the same part of the text, having seen the rest: here from the sizes of files.
+// The size of gzip for the same part of the text after it has seen the rest, computed from file
+// sizes.
 TEST_F(ToolText, ComparesWithCompressors) {
   if (run_command("gzip --version").exit_code != 0) GTEST_SKIP() << "gzip is not installed";
   const ToolRun run = train(file() + kBytes + "--steps 2 --out " + in("run"));
@@ -637,10 +639,10 @@ TEST_F(ToolText, ComparesWithCompressors) {
   const double bits = 8 * bytes / static_cast<double>(all - rest);
   EXPECT_NEAR(done["gzip_bits_per_byte"].get<double>(), bits, 1e-4);
   expect_contains(run.out, fmt::format(", gzip: {:.2f}", bits));
-  expect_contains(run.out, "(a model that only counts tokens: ");
+  expect_contains(run.out, "(unigram model: ");
 }
 
-// Without `head` both sizes are those of nothing: there is no figure, where 0.00 would be one.
+// Without `head` both sizes are those of empty input: there is no figure, instead of 0.00.
 TEST_F(ToolText, ACompressorThatFailsIsLeftOut) {
   if (run_command("gzip --version").exit_code != 0) GTEST_SKIP() << "gzip is not installed";
   fs::create_directories(folder / "bin");
@@ -649,10 +651,10 @@ TEST_F(ToolText, ACompressorThatFailsIsLeftOut) {
   const ToolRun run =
       train(file() + kBytes + "--steps 2 --out " + in("run"), "PATH=" + in("bin") + ":\"$PATH\"");
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  expect_contains(run.out, "(a model that only counts tokens: ");
+  expect_contains(run.out, "(unigram model: ");
   EXPECT_EQ(run.out.find("gzip"), std::string::npos) << run.out;
   EXPECT_FALSE(log("run").back().contains("gzip_bits_per_byte"));
-  // Any name of a file is taken as it is.
+  // Any file name is accepted.
   fs::copy_file(text, folder / "it's $HOME");
   EXPECT_TRUE(last(train("\"" + folder.string() + "/it's \\$HOME\"" + kBytes +
                          "--steps 2 --json --out " + in("quoted")))

@@ -1,4 +1,4 @@
-// Help, and what the tool says to wrong words on the command line: message and exit code.
+// Help, and errors for wrong arguments: message and exit code.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -47,12 +47,12 @@ TEST(ToolHelp, Version) {
   EXPECT_EQ(run_tool("-v").out, run.out);
 }
 
-// The most useful thing it does, with the folder that it makes.
+// The most useful command, with the folder that it creates.
 TEST(ToolHelp, ShowsHowToTrainOnText) {
   const std::string help = run_tool("--help").out;
   expect_contains(help, "\n  tg train text book.txt ");
   expect_contains(help, "\n  tg generate runs/book-gpt ");
-  expect_contains(help, "a task of its own or a text file");
+  expect_contains(help, "a built-in task or a text file");
   expect_contains(run_tool("train text --help").out, "the run is in runs/book-gpt");
 }
 
@@ -77,11 +77,10 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"trian", 2,
                   "there is no command 'trian': the commands are train, generate, convert, "
                   "inspect, plot, show, "},
-        WrongCall{
-            "test -R ops", 2,
-            "test: a command of the wrapper ./tg in a checkout of tensorgrad, not of the tool\n"
-            "  hint: ./tg test, in the folder of the checkout\n"},
-        WrongCall{"webgpu", 2, "webgpu: a command of the wrapper ./tg in a checkout"},
+        WrongCall{"test -R ops", 2,
+                  "test: only the wrapper ./tg of a tensorgrad checkout has this command\n"
+                  "  hint: ./tg test, in the folder of the checkout\n"},
+        WrongCall{"webgpu", 2, "webgpu: only the wrapper ./tg of a tensorgrad checkout"},
         WrongCall{"train", 2, "train: which task?\n  hint: tg train addition\n"},
         WrongCall{
             "train sine", 2,
@@ -104,25 +103,26 @@ INSTANTIATE_TEST_SUITE_P(
                   "train: there is no option '--step=10'\n  hint: did you mean --steps?\n"},
         WrongCall{"train sin --abacus", 2,
                   "train: there is no option '--abacus'\n  hint: tg train --help\n"},
-        WrongCall{"train sin cos", 2, "train: 'cos' is a word too many\n  hint: tg train --help\n"},
+        WrongCall{"train sin cos", 2,
+                  "train: unexpected argument 'cos'\n  hint: tg train --help\n"},
         WrongCall{"--versoin", 2,
                   "tg: there is no option '--versoin'\n  hint: did you mean --version?\n"},
         WrongCall{"train sin --device abacus", 2,
                   "--device: there is no device 'abacus': the devices are auto, cpu, "},
         WrongCall{"train sin --without fuze", 2,
-                  "--without: there is no pass 'fuze': the passes are attention, expand, fold, "},
+                  "--without: there is no pass 'fuze': the passes are attention, fold, "},
         WrongCall{"inspect", 2, "inspect: which file?\n  hint: tg inspect model.safetensors\n"},
         WrongCall{"inspect /nowhere/x.safetensors", 1,
                   "/nowhere/x.safetensors: cannot read: No such file or directory\n"},
         WrongCall{"plot", 2, "plot: which run?\n  hint: tg plot runs/book-gpt\n"},
-        WrongCall{"plot /nowhere", 1, "/nowhere: no run: there is no such folder\n"},
+        WrongCall{"plot /nowhere", 1, "/nowhere: not a run: there is no such folder\n"},
         WrongCall{"show", 2, "show: which model?"},
         WrongCall{"show gpt_smal", 2,
                   "there is no model 'gpt_smal': the models are mlp_sin, addition, "},
         WrongCall{
             "show addition --stage plam", 2,
-            "there is no stage 'plam': the stages are trace, differentiate, update, simplify, "
-            "fuse, plan, lower, wgsl\n  hint: plan?\n"},
+            "there is no stage 'plam': the stages are trace, recognise, differentiate, update, "
+            "simplify, materialise, fuse, plan, lower, emit, load\n  hint: plan?\n"},
         WrongCall{"show gemm_512 --stage update", 1,
                   "show: a forward program has no stage 'update'\n"},
         WrongCall{"bench --models mlp_sin,mlp_cos", 2, "there is no model 'mlp_cos': "},
@@ -140,7 +140,7 @@ TEST(ToolUsageHints, ANearNameIsOffered) {
   expect_contains(run_tool("bench --device wegpu").err, "\n  hint: webgpu?\n");
 }
 
-// Only what is there is offered.
+// Only existing choices are suggested.
 TEST(ToolUsageHints, NoAdapterIsOfferedThatIsNotThere) {
   const ToolRun run =
       run_tool("train sin --device abacus", "env TENSORGRAD_WEBGPU_LIBRARY=/nowhere/dawn.so");
@@ -151,8 +151,7 @@ TEST(ToolUsageHints, NoAdapterIsOfferedThatIsNotThere) {
       "train --help\n");
 }
 
-// What the operating system refuses is told with the path and the reason, not as an exception's
-// text.
+// Errors of the operating system have the path and the reason, not the text of an exception.
 TEST(ToolPaths, SayWhatIsWrongWithThem) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "tg_paths";
@@ -205,7 +204,7 @@ TEST(ToolPaths, ACurrentFolderThatIsGone) {
   EXPECT_EQ(train.err, "tg: book.txt: cannot read: No such file or directory\n");
   const ToolRun plot = run_tool("plot .", there);
   EXPECT_EQ(plot.exit_code, 1);
-  EXPECT_EQ(plot.err, "tg: .: no run: it has no log.jsonl that can be read\n");
+  EXPECT_EQ(plot.err, "tg: .: not a run: it has no readable log.jsonl\n");
 }
 
 }  // namespace

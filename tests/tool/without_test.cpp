@@ -28,14 +28,14 @@ TEST_P(Without, TheReferenceValuesHold) {
 INSTANTIATE_TEST_SUITE_P(, Without, testing::ValuesIn(names()),
                          [](const auto& test) { return test.param; });
 
-// Leaving passes out does something: more kernels, more memory or a larger graph.
+// Leaving out a pass has an effect: more kernels, more memory or a larger graph.
 TEST_P(Without, ThePlanIsAnother) {
-  // A transformer splits nothing: there would be nothing to join.
+  // A transformer splits nothing, so there is nothing to join.
   const std::string model = GetParam() == "join" ? "mamba_block" : "addition",
                     show = "show " + model + " --stage plan --json";
   const auto with = json_lines(run_tool(show))[0];
   const auto without = json_lines(run_tool(show + " --without " + GetParam()))[0];
-  // The model does no arithmetic on numbers alone, and its attention is not written out.
+  // The model has no arithmetic on constants, and its attention is not written out.
   EXPECT_EQ(with["text"] == without["text"], GetParam() == "fold" || GetParam() == "attention");
   EXPECT_GE(without["kernels"], with["kernels"]);
 }
@@ -44,7 +44,7 @@ TEST(WithoutNames, AreChecked) {
   const ToolRun run = run_tool("show addition --without fuse,magic");
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.err,
-            "tg: --without: there is no pass 'magic': the passes are attention, expand, fold, "
+            "tg: --without: there is no pass 'magic': the passes are attention, fold, "
             "algebra, join, views, cse, "
             "products, dce, fuse, inline, merge, side_by_side, ride, overlap, in_place, reuse\n  "
             "hint: tg show --help\n");

@@ -1,5 +1,5 @@
-// JSON of another form than expected, wherever the tool reads some: an error about that file, never
-// one about the library that parsed it.
+// JSON of an unexpected form, wherever the tool reads it: an error about that file, never one about
+// the JSON library.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class ToolWrongJson : public testing::TestWithParam<const char*> {
   }
   std::string in(const std::string& name) const { return " '" + (folder_ / name).string() + "'"; }
 
-  // It works, or says what is wrong with a file in the folder.
+  // Works, or reports the problem with a file in the folder.
   void expect_no_surprise(const std::string& command) const {
     const ToolRun run = run_tool(command);
     EXPECT_GE(run.exit_code, 0) << command;

@@ -1,5 +1,5 @@
-// What users run, on a GPU: the fixtures, the task `addition`, the examples. A software driver
-// takes minutes for all.
+// The fixtures, the task `addition` and the examples on a GPU. A software driver takes minutes for
+// all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,8 +30,8 @@ nlohmann::ordered_json train(const std::string& arguments) {
   return lines.empty() ? nlohmann::ordered_json() : lines.back();
 }
 
-// Far from the 1,500 steps of 128 that it takes to add, and far from guessing, whose loss is
-// log(10) = 2.3.
+// Far fewer than the 1,500 steps of 128 that addition takes, but better than guessing, whose loss
+// is log(10) = 2.3.
 TEST_F(ReleaseGpuTrain, AdditionLearnsAndDependsOnTheSeedAlone) {
   const std::string arguments = "addition --steps 60 --batch 16 --seed 1";
   const auto one = train(arguments), again = train(arguments);

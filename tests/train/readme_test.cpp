@@ -1,5 +1,5 @@
-// What README shows is what the program prints, on every SIMD target of the machine and for any
-// number of threads.
+// README shows what the program prints, on every SIMD target of the machine and for any number of
+// threads.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -12,7 +12,7 @@
 namespace tensorgrad {
 namespace {
 
-// The first block of plain text behind the name of the example.
+// The first block of plain text after the name of the example.
 std::string shown_output() {
   std::ifstream in(TENSORGRAD_SOURCE_DIR "/README.md");
   const std::string text{std::istreambuf_iterator<char>(in), {}};

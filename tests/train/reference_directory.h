@@ -17,7 +17,7 @@ inline const std::filesystem::path kFixtures =
 inline const std::filesystem::path kMoreFixtures =
     std::filesystem::path(TENSORGRAD_SOURCE_DIR) / "tests/fixtures_more";
 
-// A folder that is gone when the object is.
+// A folder that is removed with the object.
 class ReferenceDirectory {
  public:
   ReferenceDirectory();

@@ -1,5 +1,5 @@
-// What `tg verify` says about cases it cannot replay and directories it cannot read. Nothing that
-// it does not know passes silently.
+// Errors of `tg verify` for cases it cannot replay and directories it cannot read. Nothing unknown
+// passes silently.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"GradientMissing", R"({"op":"sum","attrs":{"axis":0},"grads":["x"],)" X "}",
                 "the tensor one/grad/x is missing"},
         BadCase{"GradientOfNothing", R"({"op":"sum","attrs":{"axis":0},"grads":["y"],)" X "}",
-                "a gradient for 'y', which is no input"},
+                "a gradient for 'y', which is not an input"},
         BadCase{
             "GradientOfIntegers",
             R"({"op":"one_hot","attrs":{"depth":3},"grads":["i"],"inputs":[{"name":"i","dtype":"i32","shape":[2]}]})",
@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
                    [](const ReferenceDirectory& d) { std::filesystem::remove(d.path()); }, "",
                    "DIR: cannot read the directory: No such file or directory"},
         Unreadable{"Empty", [](const ReferenceDirectory&) {}, "",
-                   "DIR: neither cases in ops.json nor a train_*.json"},
+                   "DIR: no cases: there is neither an ops.json with cases nor a train_*.json"},
         Unreadable{"NoTensors",
                    [](const ReferenceDirectory& d) {
                      fill(d), std::filesystem::remove(d.path() / "ops.safetensors");
@@ -250,7 +250,7 @@ TEST(Verify, PeopleSeeFailuresAndASummary) {
   const std::string verify = "verify '" + directory.path().string() + "' --device cpu --threads 1";
   const std::string summary = run_tool(verify).out;
   expect_starts_with(summary, "1 passed, 0 failed, 0 skipped on cpu (1 thread, ");
-  EXPECT_TRUE(summary.ends_with("); the worst uses 0 of what is allowed: one\n")) << summary;
+  EXPECT_TRUE(summary.ends_with("); the worst error is 0 of the tolerance: one\n")) << summary;
   expect_starts_with(run_tool(verify + " --verbose").out,
                      "ok    one                          op     worst 0");
   directory.change_tensors("ops.safetensors",

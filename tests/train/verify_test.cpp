@@ -1,5 +1,5 @@
 // `tg verify` on the fixtures: ops and whole training runs against PyTorch (tests/fixtures) and
-// against plain Python (tests/fixtures_more); and the proof that it notices a wrong number.
+// against plain Python (tests/fixtures_more); and a proof that it detects a wrong value.
 #include <gtest/gtest.h>
 
 #include "tests/train/reference_directory.h"

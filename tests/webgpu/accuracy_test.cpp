@@ -32,8 +32,8 @@ reference::Value value_of(const Array& array) {
   return out;
 }
 
-// Interprets the graph of a whole step, optimizer and all, and feeds what it updates back into it.
-// Parameters are one flat tensor there; where each lies is read off the concat of their gradients.
+// Interprets the graph of a whole step with its optimizer, and feeds the updates back. Parameters
+// are one flat tensor there; the concat of their gradients gives their offsets.
 class InDouble {
  public:
   InDouble(const TrainingHandle& train, const NamedArrays& inputs, double rate)
@@ -94,7 +94,7 @@ struct Model {
   std::function<TrainingHandle(const std::string& device)> compile;
   NamedArrays inputs;
   int steps = 100, in_double = 100;  // so many
-  double late_loss = 1e-2;           // how far losses may be apart after the last step
+  double late_loss = 1e-2;           // allowed difference of the losses after the last step
 };
 
 constexpr double kRate = 1e-3;
@@ -186,8 +186,7 @@ Model vae() {
 
 // ---- what is compared
 
-// The largest differences between two runs: of the loss as part of it, of parameters as part of the
-// largest.
+// The largest differences between two runs, relative to the loss and to the largest parameter.
 struct Apart {
   double loss = 0, parameters = 0;
 };
@@ -246,14 +245,14 @@ std::string cells(const Apart& apart, bool known) {
 
 class SlowGpuAccuracy : public GpuTest {
  protected:
-  // Each model has data of its own, whatever ran before it: a relu that a rounding turns on or off
-  // drives runs apart.
+  // Each model has its own data, independent of the models before it: a relu that a rounding
+  // switches makes runs diverge.
   void SetUp() override {
     GpuTest::SetUp();
     random_numbers.seed(3);
   }
-  // Roundings are 6e-8; Adam divides by the size of the gradient, so that a parameter with hardly
-  // any moves by a whole rate in the wrong direction, and what moved apart stays apart.
+  // Rounding errors are 6e-8. Adam divides by the size of the gradient, so a parameter with a tiny
+  // gradient can move by a whole rate in the wrong direction, and such differences stay.
   static void expect_close(const Model& m) {
     measure(m, [&](const Row& row) {
       fmt::print("| {} | {} | {} {} {}\n", m.name, row.steps, cells(row.gpu_cpu, true),
@@ -273,8 +272,7 @@ TEST_F(SlowGpuAccuracy, MlpSin) { expect_close(mlp_sin()); }
 TEST_F(SlowGpuAccuracy, Cnn) { expect_close(cnn()); }
 TEST_F(SlowGpuAccuracy, Vae) { expect_close(vae()); }
 
-// A software driver takes minutes for transformers: each has a suite, and with it a time, of its
-// own.
+// A software driver takes minutes for transformers, so each has its own suite and time limit.
 class ReleaseGpuAccuracyOfAddition : public SlowGpuAccuracy {};
 TEST_F(ReleaseGpuAccuracyOfAddition, Addition) {
   Model m = transformer("addition, batch 8",

@@ -1,4 +1,4 @@
-// The file that remembers which tiles were fastest.
+// The file of measured tile choices.
 #include "runtime/webgpu/choices.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST_F(WebgpuChoices, AreRememberedBetweenPrograms) {
   webgpu::Choices second(file_);
   EXPECT_EQ(second.find("card", "k1"), "128x64x16");
   EXPECT_FALSE(second.find("another card", "k1"));
-  // Two programs that save one after the other lose nothing.
+  // Two programs that save in turn lose nothing.
   webgpu::Choices third(file_);
   second.add("card", "k2", "64x64x32", "");
   third.add("another card", "k1", "64x128x16", "");

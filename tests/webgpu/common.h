@@ -20,7 +20,7 @@ inline Gpu& shared_gpu() {
   return *gpu;
 }
 
-// y[i] = a * x[i] + b, 64 elements to a workgroup.
+// y[i] = a * x[i] + b, 64 elements per workgroup.
 inline PipelineSpec line_kernel(const std::string& name, const std::string& a,
                                 const std::string& b) {
   return {.name = name,
@@ -52,7 +52,7 @@ inline std::vector<float> read_floats(Gpu& gpu, const Buffer& buffer) {
   return values;
 }
 
-// The text of the DeviceError that the call ends in.
+// The text of the DeviceError that the call throws.
 inline std::string device_error(const std::function<void()>& call) {
   try {
     call();

@@ -1,4 +1,4 @@
-// What a GPU says when something is wrong, with faults injected where they cannot be caused.
+// Errors of a GPU, with injected faults where they cannot be caused.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -16,8 +16,7 @@ using GpuLost = GpuTest;
 
 TEST(WebgpuLibrary, AnotherLibraryIsRefusedByTheMissingFunction) {
   EXPECT_EQ(device_error([] { load_library("libm.so.6"); }),
-            "webgpu: libm.so.6 is not the library that is needed, or too old: it has no "
-            "wgpuCreateInstance\n"
+            "webgpu: libm.so.6 is another library or an old version: it has no wgpuCreateInstance\n"
             "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it");
 }
 
@@ -27,7 +26,7 @@ TEST(WebgpuLibrary, AMissingFileIsNamed) {
   expect_contains(text, "\n  hint: ./tg webgpu gets it");
 }
 
-// It has what libraries always had, and lacks what came later.
+// It has the functions of all libraries, and lacks the newer ones.
 TEST(WebgpuLibrary, AnOlderOneIsRefusedByTheFirstFunctionThatItLacks) {
   const std::string file = testing::TempDir() + "tensorgrad_old_webgpu";
   std::ofstream(file + ".cc")
@@ -37,7 +36,7 @@ TEST(WebgpuLibrary, AnOlderOneIsRefusedByTheFirstFunctionThatItLacks) {
           fmt::format("'{}' -shared -fPIC -o '{}.so' '{}.cc'", TENSORGRAD_CXX, file, file).c_str()),
       0);
   EXPECT_EQ(device_error([&] { load_library(file + ".so"); }),
-            fmt::format("webgpu: {}.so is not the library that is needed, or too old: it has no "
+            fmt::format("webgpu: {}.so is another library or an old version: it has no "
                         "wgpuInstanceRequestAdapter\n"
                         "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
                         file));
@@ -74,7 +73,7 @@ TEST_F(GpuErrors, ARefusedShaderIsShownWithTheCompilersLines) {
             "       4 | fn main(@builtin(global_invocation_id) id: vec3u) {\n"
             "  >    5 |   if (id.x < arrayLength(&y)) { y[id.x] = 2 * x[id.x] + wrong; }\n"
             "       6 | }");
-  // And the device goes on.
+  // The device still works.
   EXPECT_TRUE(shared_gpu().pipeline(line_kernel("right", "2", "2")));
 }
 
@@ -96,10 +95,10 @@ TEST_F(GpuErrors, BuffersAndBindingsOverTheLimitAreNamed) {
   const std::uint64_t buffer = info.limits.buffer_bytes + (1 << 20),
                       binding = info.limits.binding_bytes + (1 << 20);
   EXPECT_EQ(device_error([&] { shared_gpu().buffer(buffer, "the arena"); }),
-            fmt::format("webgpu: too large: {} for the arena in one buffer, and {} allows {}",
+            fmt::format("webgpu: too large: {} for the arena in one buffer; {} allows {}",
                         mib(buffer), info.name, mib(info.limits.buffer_bytes)));
   EXPECT_EQ(device_error([&] { shared_gpu().check_binding(binding, "layers.0.W"); }),
-            fmt::format("webgpu: too large: {} for layers.0.W in one binding, and {} allows {}",
+            fmt::format("webgpu: too large: {} for layers.0.W in one binding; {} allows {}",
                         mib(binding), info.name, mib(info.limits.binding_bytes)));
   EXPECT_NO_THROW(shared_gpu().check_binding(info.limits.binding_bytes, "layers.0.W"));
 }
@@ -129,7 +128,7 @@ TEST_F(GpuErrors, LateReportsAreRaisedOnceByTheNextCall) {
   EXPECT_EQ(read_floats(*gpu, *buffer)[0], 1.0f);
 }
 
-// The bytes of a read that ended in an error have nowhere to go any more.
+// A read that failed has no destination any more.
 TEST_F(GpuErrors, AReadThatFailedLeavesNothingBehind) {
   const auto gpu = Gpu::open(0, {.staging_bytes = 256});
   const auto buffer = gpu->buffer(256, "both"), other = gpu->buffer(256, "other");
@@ -141,7 +140,7 @@ TEST_F(GpuErrors, AReadThatFailedLeavesNothingBehind) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(read_floats(*gpu, *other), std::vector<float>(64));
 }
 
-// A real one: a buffer bound for reading and for writing in one dispatch.
+// A real error: one dispatch binds a buffer for reading and for writing.
 TEST_F(GpuErrors, ARefusedCommandIsRaised) {
   const auto gpu = Gpu::open();
   const auto buffer = gpu->buffer(256, "both");
@@ -168,7 +167,7 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
   gpu->inject(Fault::lost);
   const std::string text = device_error([&] { gpu->check(); });
   expect_starts_with(text, "webgpu: the device was lost: injected");
-  expect_contains(text, "\n  hint: open it again and go on from the last checkpoint");
+  expect_contains(text, "\n  hint: open it again and continue from the last checkpoint");
   std::vector<float> values(64);
   EXPECT_EQ(device_error([&] { gpu->submit(); }), text);
   EXPECT_EQ(device_error([&] { gpu->dispatch(*add, *group, 1); }), text);
@@ -182,7 +181,7 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
   EXPECT_EQ(device_error([&] { gpu->bind(*add, xy); }), text);
   EXPECT_EQ(device_error([&] { gpu->profile(true); }), text);
   EXPECT_EQ(floats_of(early->wait())[0], 0.0f) << "what was read before stays";
-  // It may have arrived in time; if not, the loss is the reason.
+  // The read may have finished in time; otherwise the loss is the reason.
   try {
     EXPECT_EQ(floats_of(submitted->wait())[0], 1.0f);
   } catch (const DeviceError& error) {
@@ -194,7 +193,7 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
 
 TEST_F(GpuLost, AWaitHasAnEnd) {
   const auto gpu = Gpu::open(0, {.patience = std::chrono::seconds(0)});
-  // Long, and never seen by a driver that keeps what it has compiled.
+  // Long, and not in the cache of any driver.
   std::string sum =
       std::to_string(std::chrono::steady_clock::now().time_since_epoch().count() % 1000003);
   for (int i = 2; i < 100; ++i) sum += fmt::format(" + sin(x[id.x / {}u])", i);

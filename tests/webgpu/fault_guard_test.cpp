@@ -1,4 +1,4 @@
-// Kernels that write state leave it alone once a bad id is noted, whatever their kind.
+// Kernels of any kind do not write state after a bad id was recorded.
 #include <fmt/format.h>
 
 #include <array>
@@ -125,10 +125,10 @@ const Case kCases[] = {
 
 class GpuFaultGuard : public GpuTest, public testing::WithParamInterface<Case> {};
 
-// The state after a run over zeros: with something noted before it, or not. It is 7 everywhere
+// The state after a run over zeros, with or without a failure recorded before. It is 7 everywhere
 // before.
 std::vector<std::uint32_t> run(const Case& c, bool noted) {
-  // Some kernel of the program checks ids; else nothing could be noted.
+  // Some kernel of the program checks ids; otherwise nothing could be recorded.
   const std::string text = fmt::format(R"(graph {{
   %0 = input {{name="row", dtype=i32, shape=[3]}}
   %1 = check_index(%0) {{size=9}}{}  output "checked" = %1

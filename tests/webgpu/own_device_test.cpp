@@ -1,4 +1,4 @@
-// A WGPUDevice that the program has made itself, handed over to Gpu and to whole programs.
+// A WGPUDevice of the program, used by Gpu and by whole programs.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -21,8 +21,7 @@ using GpuOwnDevice = GpuTest;
 
 const api::Functions& call() { return library().call; }
 
-// A program that has a device: its own instance, which cannot wait with a time limit, and its own
-// callbacks.
+// A program with its own device, an instance without timed waits, and its own callbacks.
 class Owner {
  public:
   Owner() : instance_(call().CreateInstance(nullptr), call().InstanceRelease) {
@@ -61,7 +60,7 @@ class Owner {
     if (device) call().DeviceRelease(std::exchange(device, nullptr));
   }
 
-  // Work of its own: sends a number through the queue and back.
+  // Work of the program itself: sends a value through the queue and back.
   float echo(float value) {
     const Handle<api::QueueImpl> queue(call().DeviceGetQueue(device), call().QueueRelease);
     const auto from = buffer(api::kUsageCopySrc | api::kUsageCopyDst),
@@ -85,7 +84,7 @@ class Owner {
   }
 
   api::Device device = nullptr;
-  std::atomic<int> losses = 0, errors = 0;  // told to its callbacks
+  std::atomic<int> losses = 0, errors = 0;  // reported to its callbacks
 
  private:
   Handle<api::BufferImpl> buffer(std::uint64_t usage) {
@@ -172,7 +171,7 @@ TEST_F(GpuOwnDevice, TrainsAsTheCpuDoesAndIsGivenBack) {
     for (int i = 0; i < 20; ++i) {
       const Result a = step(cpu, i), b = step(gpu, i);
       EXPECT_EQ(own.echo(static_cast<float>(i)),
-                static_cast<float>(i));  // before anybody has read the step
+                static_cast<float>(i));  // before the step is read
       EXPECT_NEAR(a.loss(), b.loss(), 1e-5 * (1 + std::abs(a.loss()))) << i;
     }
     auto second = compile_on(gpu.device());  // shares it
@@ -217,12 +216,12 @@ struct Large {
   Param w{{20, 1 << 20}, init::zeros()};
 };
 
-// Its limits are the same everywhere, so the texts are.
+// Its limits are the same everywhere, and so are the messages.
 TEST_F(GpuOwnDevice, WhatDoesNotFitIsNamedWithNeedAndLimit) {
   Owner own;
   const WebGpuDevice gpu(own.device);
   const std::string name = runtime::gpu_under(*runtime::open_device(gpu.name(), 0)).info().name;
-  const std::string allows = " in one binding, and " + name + " allows 128.0 MiB\n",
+  const std::string allows = " in one binding; " + name + " allows 128.0 MiB\n",
                     batch_hint = "  hint: a smaller batch, or a device with more room";
   int line = 0;
   const auto at = [&](int where) { return "own_device_test.cpp:" + std::to_string(where) + "\n"; };
@@ -272,7 +271,7 @@ TEST_F(GpuOwnDevice, WhatDoesNotFitIsNamedWithNeedAndLimit) {
   EXPECT_EQ(own.errors, 0);
 }
 
-// Two tensors of 80 MiB that live at once, where a binding has 128.
+// Two tensors of 80 MiB that are alive at once; a binding has 128 MiB.
 TEST_F(GpuOwnDevice, TemporariesMayNeedMoreThanOneBinding) {
   Owner own;
   const WebGpuDevice gpu(own.device);
@@ -315,8 +314,8 @@ TEST_F(GpuOwnDevice, ItsLossIsNoticed) {
   const Result unread = step(train, 1);
   call().DeviceDestroy(own.device);
   const std::string text =
-      "webgpu: the device was lost: its owner knows why\n  hint: open it again and go on from the "
-      "last checkpoint";
+      "webgpu: the device was lost: its owner knows why\n  hint: open it again and continue from "
+      "the last checkpoint";
   EXPECT_EQ(own.losses, 1);
   EXPECT_EQ(device_error([&] { unread.loss(); }), text);
   EXPECT_EQ(device_error([&] { step(train, 2).loss(); }), text);
@@ -344,21 +343,20 @@ TEST(OwnDevice, ANullOneIsRefused) {
 TEST(OwnDevice, ANameThatIsGoneIsRefused) {
   EXPECT_EQ(user_error_of([] { compile_on("webgpu:own99"); }),
             "device: there is no 'webgpu:own99'\n"
-            "  hint: it goes by that name while its WebGpuDevice or a program on it lives");
+            "  hint: the name exists as long as its WebGpuDevice or a program on it");
 }
 
-// Its functions would be called with an object that they do not know.
+// Its functions would get an object of another library.
 TEST_F(GpuOwnDevice, OneOfAnotherLibraryIsRefused) {
-  const void* object[] = {stdout};  // lies in libc
+  const void* object[] = {stdout};  // an address in libc
   Dl_info libc{}, dawn{};
   ASSERT_TRUE(dladdr(stdout, &libc));
   ASSERT_TRUE(dladdr(reinterpret_cast<const void*>(call().DeviceAddRef), &dawn));
   EXPECT_EQ(
       user_error_of([&] { WebGpuDevice{object}; }),
-      fmt::format(
-          "WebGpuDevice: the device was made by {}, and the functions at hand are those of {}\n"
-          "  hint: name its .library, or pass its .get_proc_address",
-          libc.dli_fname, dawn.dli_fname));
+      fmt::format("WebGpuDevice: the device belongs to the library {}, but the functions are those "
+                  "of {}\n  hint: set .library or .get_proc_address to those of the device",
+                  libc.dli_fname, dawn.dli_fname));
 }
 
 void* knows_nothing(api::StringView) { return nullptr; }
@@ -369,10 +367,10 @@ TEST(OwnDevice, FunctionsThatAreMissingAreNamed) {
                     WebGpuDevice(object,
                                  {.get_proc_address = reinterpret_cast<void*>(&knows_nothing)});
                   }),
-                  " is not the library that is needed, or too old: it has no wgpuCreateInstance\n");
-  expect_contains(device_error([&] { WebGpuDevice(object, {.library = "libm.so.6"}); }),
-                  "webgpu: libm.so.6 is not the library that is needed, or too old: it has no "
-                  "wgpuCreateInstance\n");
+                  " is another library or an old version: it has no wgpuCreateInstance\n");
+  expect_contains(
+      device_error([&] { WebGpuDevice(object, {.library = "libm.so.6"}); }),
+      "webgpu: libm.so.6 is another library or an old version: it has no wgpuCreateInstance\n");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Products large enough that a device has a choice of tiles.
+// Matmuls large enough that a device has a choice of tiles.
 #pragma once
 
 #include <fmt/format.h>

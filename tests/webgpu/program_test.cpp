@@ -1,5 +1,5 @@
-// Whole programs on a GPU: they train as on the CPU, with the same bits each time, and what goes
-// wrong is told.
+// Whole programs on a GPU: they train as on the CPU, with the same bits each time, and errors are
+// reported.
 #include <cmath>
 #include <functional>
 #include <set>
@@ -71,7 +71,7 @@ TEST_F(GpuProgram, GivesTheSameBitsEachTime) {
   }
 }
 
-// Results are read late, in any order, and keep their numbers while later steps run.
+// Results can be read late and in any order, and keep their values while later steps run.
 TEST_F(GpuProgram, ResultsKeepTheirNumbers) {
   auto now = compile(Mlp{}, options("webgpu"), loss_of),
        later = compile(Mlp{}, options("webgpu"), loss_of);
@@ -107,7 +107,7 @@ TEST_F(GpuProgram, ABadStepIsToldWhenItIsReadAndChangesNothing) {
   std::vector<float> bad = wave(96, 1);
   bad[7] = std::numeric_limits<float>::infinity();
   const Result failed = train.step({{"x", bad}, {"y", wave(64, 1)}});
-  step(train, 2);  // queued behind: does nothing
+  step(train, 2);  // queued after it: does nothing
   try {
     failed.loss();
     FAIL() << "nothing was raised";
@@ -142,7 +142,7 @@ TEST_F(GpuProgram, ABadIdIsToldWhenItIsReadAndChangesNothing) {
   EXPECT_NE(train.fingerprint(), before);
 }
 
-// The step that met it is blamed, not the one before; those behind it have not happened.
+// The error names the step with the bad id, not the one before; the steps after it changed nothing.
 TEST_F(GpuProgram, ABadIdIsBlamedOnItsOwnStep) {
   auto train = compile(
       Words{}, {.inputs = {{"ids", {4}, i32}}, .optimizer = Adam{.lr = 0.1}, .device = "webgpu"},
@@ -174,7 +174,7 @@ std::string memory_error(const std::function<void()>& call) {
   return "";
 }
 
-// A program holds the device, so that the fault meets the next one.
+// A program holds the device, so that the fault affects the next one.
 TEST_F(GpuProgram, WithoutMemoryTheLargestTensorsAreNamed) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of),
        twin = compile(Mlp{}, options("webgpu"), loss_of);
@@ -186,7 +186,7 @@ TEST_F(GpuProgram, WithoutMemoryTheLargestTensorsAreNamed) {
                   "           0.0 MiB for l2.W f32[16,2]\n"
                   "           0.0 MiB for l1.b f32[16]\n"
                   "  hint: a smaller model, or a device with more room");
-  // In the middle of training, too; it goes on as it was.
+  // Also in the middle of training; it continues unchanged.
   step(train, 0), step(twin, 0);
   shared_gpu().inject(webgpu::Fault::buffer_memory);
   text = memory_error([&] {
@@ -197,7 +197,7 @@ TEST_F(GpuProgram, WithoutMemoryTheLargestTensorsAreNamed) {
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
-// A capture that needs an input which nothing else has: the step's random numbers.
+// A capture that needs an input that nothing else needs: the step's random numbers.
 TEST_F(GpuProgram, WithoutMemoryForCapturesTheProgramStaysAsItWas) {
   const auto noisy = [](const Mlp& m, const Inputs& in) {
     capture("noise", dropout(in["x"], 0.5f));
@@ -218,8 +218,8 @@ TEST_F(GpuProgram, WithoutMemoryForCapturesTheProgramStaysAsItWas) {
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
-// A bad step that nobody reads is told by whatever is read next, with its number; it and those
-// behind it changed nothing.
+// A bad step that nobody reads is reported by the next read, with its number. It and the steps
+// after it changed nothing.
 TEST_F(GpuProgram, ANonFiniteStepIsToldByTheNextThatIsRead) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of),
        twin = compile(Mlp{}, options("webgpu"), loss_of);
@@ -240,7 +240,7 @@ TEST_F(GpuProgram, ANonFiniteStepIsToldByTheNextThatIsRead) {
   }
   EXPECT_EQ(train.steps(), 6);
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
-  // It goes on; wait() tells, too, where nothing was kept.
+  // Training continues; wait() reports errors too, even if no result was kept.
   const float loss = step(train, 9).loss();
   EXPECT_EQ(loss, step(twin, 9).loss());
   bad_step(7);
@@ -255,7 +255,7 @@ struct Dictionary {
   Embedding e{5, 4};
 };
 
-// How many steps were made does not depend on which results the program kept.
+// The number of steps does not depend on which results the program kept.
 TEST_F(GpuProgram, ABadIdIsCountedTheSameWhoeverReads) {
   for (const int keep : {0, 1, 2}) {  // nothing, the last result, all
     auto train =
@@ -282,13 +282,14 @@ TEST_F(GpuProgram, ABadIdIsCountedTheSameWhoeverReads) {
           "step 5: Embedding: id 7 is out of range: ids are 0 to 4\n  in e, at program_test.cpp:");
     }
     EXPECT_EQ(train.steps(), 5) << keep;
-    train.wait();  // it was told
+    train.wait();  // the error was reported
     step_with(2).wait();
     EXPECT_EQ(train.steps(), 6) << keep;
   }
 }
 
-// What is told late is told once, before anything is done; the call can be made again.
+// An asynchronous error is reported once, before the call has any effect, so the call can be
+// repeated.
 TEST_F(GpuProgram, AFaultBetweenStepsIsRaisedAndTheStepCanBeMadeAgain) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of),
        twin = compile(Mlp{}, options("webgpu"), loss_of);
@@ -303,8 +304,8 @@ TEST_F(GpuProgram, AFaultBetweenStepsIsRaisedAndTheStepCanBeMadeAgain) {
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
-// The device goes away in the middle of a run: an error, no hang; a new one goes on from what was
-// saved, as if nothing had happened.
+// The device is lost in the middle of a run: an error, no hang. A new device continues from the
+// saved state.
 TEST_F(GpuProgram, TrainingGoesOnAfterTheDeviceWasLost) {
   auto whole = compile(Mlp{}, options("webgpu"), loss_of);
   for (int i = 0; i < 10; ++i) step(whole, i);
@@ -324,7 +325,7 @@ TEST_F(GpuProgram, TrainingGoesOnAfterTheDeviceWasLost) {
   EXPECT_EQ(again.fingerprint(), wanted);
 }
 
-// For this each kernel has a dispatch of its own, or two.
+// For a profile each kernel has its own dispatch, or two.
 TEST_F(GpuProgram, EveryKernelCanBeTimed) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of);
   train.set_input("x", wave(96, 0));
@@ -342,7 +343,7 @@ TEST_F(GpuProgram, EveryKernelCanBeTimed) {
   EXPECT_EQ(train.steps(), 2);
 }
 
-// Steps that only accumulate have a plan of their own, which is not what profile() is about.
+// Steps that only accumulate have another plan, which profile() does not measure.
 TEST_F(GpuProgram, TimesAreOfThePlanAlsoWhereGradientsAccumulate) {
   TrainingOptions accumulating = options("webgpu");
   accumulating.accumulate = 3;

@@ -1,4 +1,4 @@
-// What a GPU does when all is well: adapters, buffers, kernels, reads, counts, times.
+// A GPU in normal operation: adapters, buffers, kernels, reads, counts, times.
 #include <cmath>
 #include <numeric>
 
@@ -21,7 +21,7 @@ TEST_F(GpuAdapters, AreDescribed) {
     EXPECT_EQ(info.type == "software", info.software);
     EXPECT_TRUE(info.software || !software_seen) << "hardware comes first";
     software_seen = software_seen || info.software;
-    // What WebGPU guarantees.
+    // The limits that WebGPU guarantees.
     EXPECT_GE(info.limits.buffer_bytes, 256u << 20);
     EXPECT_GE(info.limits.binding_bytes, 128u << 20);
     EXPECT_GE(info.limits.storage_buffers, 8u);
@@ -64,7 +64,7 @@ TEST_F(GpuBuffers, GiveBackWhatWasWritten) {
   EXPECT_EQ(read_floats(gpu, *other), (std::vector<float>{0, 1}));
 }
 
-// Larger than the pieces in which bytes travel, and no multiple of them.
+// Larger than the pieces of a transfer, and not a multiple of them.
 TEST_F(GpuBuffers, LargeOnesTravelInPieces) {
   Gpu& gpu = shared_gpu();
   std::vector<float> values((40u << 20) / 4 + 3);
@@ -182,12 +182,12 @@ TEST_F(GpuReads, BecomeReadyWithoutWaiting) {
   const auto buffer = gpu.buffer(4, "value");
   const auto read = gpu.read_later(*buffer, 0, 4);
   gpu.submit();
-  while (!read->ready()) {  // one that never is fails by ctest's time limit
+  while (!read->ready()) {  // if it never is, ctest's time limit ends the test
   }
   EXPECT_EQ(floats_of(read->wait())[0], 0.0f);
 }
 
-// More steps and more bytes under way than there is room for: the oldest are finished first.
+// More steps and more bytes in flight than allowed: the oldest finish first.
 TEST_F(GpuReads, ManyAreUnderWayInBoundedMemory) {
   const auto gpu = Gpu::open(0, {.max_in_flight = 3, .staging_bytes = 4096});
   const auto x = gpu->buffer(256, "x"), y = gpu->buffer(256, "y");
@@ -209,7 +209,7 @@ TEST_F(GpuReads, ManyAreUnderWayInBoundedMemory) {
   EXPECT_EQ(gpu->counts().passes, kSteps);
 }
 
-// Without a submit in sight: when the room is used up, what is recorded is submitted.
+// Without a submit: when the limit is reached, recorded commands are submitted.
 TEST_F(GpuReads, ManyMayBeRecordedAtOnce) {
   const auto gpu = Gpu::open(0, {.staging_bytes = 1024});
   const auto buffer = gpu->buffer(4, "value");
@@ -231,7 +231,7 @@ TEST_F(GpuReads, MayOutliveTheDevice) {
   gpu.reset();
   EXPECT_EQ(floats_of(done->wait())[0], 0.0f);
   EXPECT_EQ(device_error([&] { never->wait(); }),
-            "webgpu: the device was closed before the bytes were there");
+            "webgpu: the device was closed before the read finished");
 }
 
 TEST_F(GpuTimes, EachDispatchHasItsOwn) {

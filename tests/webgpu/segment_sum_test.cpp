@@ -1,6 +1,6 @@
-// Sums by id on a GPU. Where the vocabulary is large, positions are sorted first, and added in
-// their order, which is the order of the CPU: the numbers are the CPU's, bit for bit. Where it is
-// small, the ids are looked through in stretches.
+// Sums by id on a GPU. If the vocabulary is large, positions are sorted first and added in order,
+// which is the order of the CPU, so the bits are the same. If it is small, the ids are scanned in
+// chunks.
 #include <fmt/format.h>
 
 #include <random>

@@ -1,4 +1,4 @@
-// Tiles of products: all that a device may choose from give the same bits.
+// Matmul tiles: all choices of a device give the same bits.
 #include <optional>
 #include <random>
 
@@ -11,7 +11,7 @@
 namespace tensorgrad {
 namespace {
 
-// The outputs as they lie in memory.
+// The outputs as raw memory.
 std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan,
                            const std::vector<ir::Kernel>& kernels) {
   const auto loaded = device.load(kernels);

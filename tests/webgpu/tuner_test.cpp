@@ -1,4 +1,4 @@
-// Measuring which tiles are fastest, once.
+// Measuring the fastest tiles, once.
 #include "runtime/webgpu/tuner.h"
 
 #include <cstdlib>
@@ -66,7 +66,7 @@ constexpr const char* kLarge = R"(
   output "p" = %2
 )";
 
-// "work done of total", a line for each report.
+// "work done of total", one line per report.
 class Reports {
  public:
   CompileCallback callback() {
@@ -112,7 +112,7 @@ TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
   fs::remove_all(file.parent_path());
 }
 
-// Measuring is a part of loading that takes a while: it is reported before the shaders are.
+// Measuring is a slow part of loading: it is reported before the shaders.
 TEST_F(GpuTuner, LoadingReportsIt) {
   const fs::path folder = fs::path(testing::TempDir()) / "tg_tuner_load";
   fs::remove_all(folder);
@@ -125,7 +125,7 @@ TEST_F(GpuTuner, LoadingReportsIt) {
   fs::remove_all(folder);
 }
 
-// Without room for trials, tiles are chosen by shape, and nothing else happens.
+// Without memory for trials, tiles are chosen by shape, and nothing else changes.
 TEST_F(GpuTuner, AFailedTrialCostsNothing) {
   const std::unique_ptr<webgpu::Gpu> gpu = webgpu::Gpu::open();
   webgpu::Tuner tuner(*gpu, webgpu::Tuning::measure, webgpu::Choices());
@@ -139,7 +139,7 @@ TEST_F(GpuTuner, AFailedTrialCostsNothing) {
   EXPECT_NE(kernels[0].tiles, "");
 }
 
-// The same product elsewhere in memory is the same product.
+// The same matmul at another place in memory is the same.
 TEST(WebgpuTuner, PlacesDoNotMatter) {
   ir::Kernel here = kernels::lower(plan_of(kProducts[0].graph))[0], there = here;
   std::swap(there.loads[0].place, there.loads[1].place);
@@ -176,7 +176,7 @@ TEST(WebgpuTuner, ViewsOfALargerTensorDoNotMatter) {
   EXPECT_EQ(texts[2], texts[0]);
 }
 
-// A file made elsewhere may name what is no alternative here.
+// A file from another machine may name choices that do not exist here.
 TEST(WebgpuTuner, UnknownTilesMeanTilesByShape) {
   ir::Kernel kernel = kernels::lower(plan_of(kProducts[0].graph))[0];
   const std::string by_shape = kernels::choose_tiles(kernel).name();

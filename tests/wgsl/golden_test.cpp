@@ -1,5 +1,5 @@
-// The shaders of a dozen small graphs, byte for byte, so that a change in generated code is seen in
-// review. TENSORGRAD_UPDATE_GOLDEN=1 writes the files anew.
+// The shaders of a dozen small graphs, byte for byte, so that a change in generated code is visible
+// in review. TENSORGRAD_UPDATE_GOLDEN=1 writes the files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -145,7 +145,7 @@ std::string shaders_of(const std::string& body) {
   return out;
 }
 
-// Everything is counted in 32 bits; a space that is never in memory can be larger.
+// All counts have 32 bits; a space that is never in memory can be larger.
 TEST(Shaders, RefuseWhatTheyCannotCount) {
   try {
     shaders_of(R"(
@@ -166,7 +166,7 @@ TEST(Shaders, RefuseWhatTheyCannotCount) {
   }
 }
 
-// More workgroups than one dimension takes are laid out in two.
+// More workgroups than one dimension allows are laid out in two.
 TEST(Shaders, UseASecondDimensionWhereOneIsTooShort) {
   const ir::Graph graph = ir::parse(
       "graph {\n  %0 = input {name=\"x\", dtype=f32, shape=[1000]}\n  %1 = exp(%0)\n  output \"y\" "

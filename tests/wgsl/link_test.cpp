@@ -28,7 +28,7 @@ std::size_t count(const std::string& text, const std::string& what) {
   return out;
 }
 
-// Two gradients of one layer, and what becomes of one of them.
+// Two gradients of one layer, and a reader of one of them.
 constexpr const char* kTwo = R"(
   %0 = input {name="x", dtype=f32, shape=[64,48]}
   %1 = input {name="w", dtype=f32, shape=[48,80]}
@@ -86,7 +86,7 @@ TEST(Link, NotWhereTheDeviceHasTooLittle) {
   EXPECT_EQ(wgsl::emit(more, {.bindings = 2}, false).size(), 2u);
 }
 
-// An argmax has 64 threads to a workgroup, whatever its neighbours wish.
+// An argmax has 64 threads per workgroup, whatever its neighbours have.
 TEST(Link, NotWhereWorkgroupsDifferInSize) {
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[600,128]}
@@ -100,7 +100,7 @@ TEST(Link, NotWhereWorkgroupsDifferInSize) {
   EXPECT_EQ(wgsl::emit(kernels, {}, false).size(), 2u);
 }
 
-// A product in parts, beside the start of a chain: its parts are joined beside the end of the
+// A matmul in parts, beside the start of a chain; its parts are combined beside the end of the
 // chain.
 TEST(Link, TheSecondShaderOfAKernelRunsWithTheNextStage) {
   const auto kernels = kernels_of(R"(
@@ -123,7 +123,7 @@ TEST(Link, TheSecondShaderOfAKernelRunsWithTheNextStage) {
   EXPECT_EQ(shaders[1].name, "matmul 1 x [64, 32]: matmul + matmul 1 x [64, 4096]: matmul (whole)");
 }
 
-// Both stages write partial results: in different places of the scratch memory.
+// Both stages write partial results, to different places of the scratch memory.
 TEST(Link, PartialResultsOfTwoStagesAreApart) {
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[4096,64]}
@@ -145,7 +145,7 @@ TEST(Link, PartialResultsOfTwoStagesAreApart) {
   EXPECT_GT(shaders[1].scratch_elements, shaders[0].scratch_elements);
 }
 
-// However many stages leave something behind, two neighbours share the scratch memory.
+// For any number of stages with partial results, two neighbours share the scratch memory.
 TEST(Link, ScratchDoesNotGrowWithTheLayers) {
   std::string text = R"(
   %0 = input {name="x", dtype=f32, shape=[4096,64]}
@@ -171,8 +171,8 @@ TEST(Link, ScratchDoesNotGrowWithTheLayers) {
   EXPECT_LE(most, 2 * one);
 }
 
-// Bad ids are noted before the stages behind run: the piece that looks at them does not wait for
-// the next.
+// Bad ids are recorded before later stages run: the piece that checks them does not wait for the
+// next.
 TEST(Link, APieceThatNotesBadIdsDoesNotWait) {
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[9000,8]}
@@ -209,8 +209,8 @@ TEST(Link, TheSecondShaderComesFirstWhereItIsWaitedFor) {
   EXPECT_EQ(shaders[1].name, "matmul 1 x [64, 4096]: matmul (whole)");
 }
 
-// The operands of a product in parts are temporaries, and the next stage writes temporaries: the
-// parts have read them already, so that joining the parts waits for the next stage.
+// The operands of a matmul in parts are temporaries, and the next stage writes temporaries. The
+// parts have already read them, so combining the parts may wait for the next stage.
 TEST(Link, TheSecondShaderOfAProductWaitsThoughItsOperandsAreWrittenOver) {
   const auto kernels = kernels_of(R"(
   %0 = input {name="x", dtype=f32, shape=[4096,64]}
@@ -234,8 +234,8 @@ TEST(Link, TheSecondShaderOfAProductWaitsThoughItsOperandsAreWrittenOver) {
   EXPECT_EQ(shaders[2].name, "matmul 1 x [64, 32]: matmul + matmul 1 x [64, 4096]: matmul (whole)");
 }
 
-// The next stage writes parameters: joining the parts of a product of parameters waits for it, but
-// not where something is done with the sums that reads the parameters again.
+// The next stage writes parameters. Combining the parts of a matmul of parameters waits for it,
+// unless the epilogue reads the parameters again.
 TEST(Link, TheSecondShaderOfAProductDoesNotWaitForWhatItReads) {
   const std::string product = R"(
   %0 = parameter {name="w", dtype=f32, shape=[4096,64]}

@@ -80,7 +80,7 @@ void bench(const BenchModel& model, const BenchOptions& options) {
   const double gflops = static_cast<double>(counts.operations) / (1e6 * timing.median());
 
   if (timing.ms_per_step.size() < kRuns || timing.best() > 1000 * options.seconds)
-    print_to(stderr, "{}: a step is longer than the budget of {} s: {} timed\n", model.name,
+    print_to(stderr, "{}: a step takes longer than the budget of {} s; timed {}\n", model.name,
              options.seconds,
              counted(static_cast<std::int64_t>(timing.ms_per_step.size()), "single step"));
   if (options.json) {
@@ -130,7 +130,7 @@ void profile_all(const std::vector<const BenchModel*>& models, const BenchOption
   std::ofstream page(options.page);
   page << profile_page(profiles) << std::flush;
   if (!page) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
-  print_to(people(options.json), "the page to look at: {}\n", options.page);
+  print_to(people(options.json), "page written to {}\n", options.page);
 }
 
 void bench_all(const BenchOptions& options) {
@@ -149,8 +149,10 @@ void bench_all(const BenchOptions& options) {
 
 void add_bench_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App& command = *tg.add_subcommand("bench", "Measure training steps and matrix products");
-  command.add_option("--models", options->models, "Some of the models below (default: all)")
+  CLI::App& command = *tg.add_subcommand("bench", "Measure training steps and matmuls");
+  command
+      .add_option("--models", options->models,
+                  "Models to measure, from the list below (default: all)")
       ->delimiter(',')
       ->type_name("A,B");
   command.add_option("--seconds", options->seconds, "Time to spend on each model")
@@ -158,9 +160,10 @@ void add_bench_command(CLI::App& tg, int& exit_code) {
       ->capture_default_str()
       ->type_name("X");
   CLI::Option* profile = command.add_flag(
-      "--profile", options->profile, "Time per kernel instead of per step: a table and a page");
+      "--profile", options->profile,
+      "Measure each kernel instead of whole steps; print a table and write a page");
   command
-      .add_option("--page", options->page, "The page of --profile, HTML that needs nothing else")
+      .add_option("--page", options->page, "File for the page of --profile, self-contained HTML")
       ->needs(profile)
       ->capture_default_str()
       ->type_name("FILE");
@@ -168,7 +171,7 @@ void add_bench_command(CLI::App& tg, int& exit_code) {
   add_device_options(command, options->where);
   add_json_flag(command, options->json);
   command.footer(
-      "ms/step is the median of 5 runs; nothing is uploaded or read while they are timed.\n"
+      "ms/step is the median of 5 runs; no data is uploaded or read while they are timed.\n"
       "GFLOP/s counts the operations of the plan.\n" +
       bench_model_list() + "Example:\n  tg bench --models mlp_sin,addition --json");
   command.callback([options, &exit_code] {

@@ -132,10 +132,10 @@ constexpr BenchModel kModels[] = {
     {"gpt_char", "transformer, vocab 65, dim 384, 6 layers, T 256", 64, 0, build_gpt_char},
     {"mamba_small", "Mamba-1, vocab 65, dim 128, 4 layers, T 128", 16, 0, build_mamba_small},
     {"mamba_block", "one Mamba-1 block, dim 256, state 64, T 256", 2, 0, build_mamba_block},
-    {"gemm_512", "matrix product 512 x 512 x 512", 1, 512, build_gemm},
-    {"gemm_1024", "matrix product 1024 x 1024 x 1024", 1, 1024, build_gemm},
-    {"gemm_2048", "matrix product 2048 x 2048 x 2048", 1, 2048, build_gemm},
-    {"gemm_4096", "matrix product 4096 x 4096 x 4096", 1, 4096, build_gemm},
+    {"gemm_512", "matmul 512 x 512 x 512", 1, 512, build_gemm},
+    {"gemm_1024", "matmul 1024 x 1024 x 1024", 1, 1024, build_gemm},
+    {"gemm_2048", "matmul 2048 x 2048 x 2048", 1, 2048, build_gemm},
+    {"gemm_4096", "matmul 4096 x 4096 x 4096", 1, 4096, build_gemm},
 };
 
 }  // namespace

@@ -65,16 +65,17 @@ CLI::Validator one_of(std::vector<std::string> names) {
   return validator([names = std::move(names)](const std::string& text) -> std::string {
     if (std::find(names.begin(), names.end(), text) != names.end()) return "";
     const std::string near = nearest_name(text, names);
-    return fmt::format("'{}' is none of {}{}", text, join(names, ", "),
+    return fmt::format("'{}' is not one of {}{}", text, join(names, ", "),
                        near.empty() ? "" : fmt::format("\n  hint: {}?", near));
   });
 }
 
 // Accepts webgpu:N if there is no GPU at all: the library then reports what is missing.
-CLI::Validator device_name() {
-  return validator([](const std::string& text) -> std::string {
+CLI::Validator device_name(const std::vector<std::string>& more) {
+  return validator([more](const std::string& text) -> std::string {
     if (text == "auto" || text == "cpu" || text == "webgpu") return "";
     std::vector<std::string> names = {"auto"};
+    names.insert(names.end(), more.begin(), more.end());
     bool adapters = false;
     for (const DeviceInfo& device : devices()) {
       names.push_back(device.name);
@@ -90,11 +91,11 @@ CLI::Validator device_name() {
 }
 
 void add_device_options(CLI::App& command, DeviceOptions& options) {
-  command.add_option("--device", options.device, "Where to run; tg devices lists them")
+  command.add_option("--device", options.device, "Device to run on; tg devices lists them")
       ->check(device_name())
       ->capture_default_str()
       ->type_name("NAME");
-  command.add_option("--threads", options.threads, "Threads of the CPU; 0: one per core")
+  command.add_option("--threads", options.threads, "CPU threads; 0: one per core")
       ->check(in_range(0, 1024))
       ->capture_default_str()
       ->type_name("N");
@@ -102,8 +103,7 @@ void add_device_options(CLI::App& command, DeviceOptions& options) {
 }
 
 void add_without_option(CLI::App& command, std::vector<std::string>& without) {
-  command
-      .add_option("--without", without, "Passes of the compiler to leave out; tg passes lists them")
+  command.add_option("--without", without, "Compiler passes to leave out; tg passes lists them")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(validator([](const std::string& text) -> std::string {
@@ -115,11 +115,11 @@ void add_without_option(CLI::App& command, std::vector<std::string>& without) {
 }
 
 void add_json_flag(CLI::App& command, bool& json) {
-  command.add_flag("--json", json, "JSON lines on stdout, text for people on stderr");
+  command.add_flag("--json", json, "Print JSON lines on stdout, and text for people on stderr");
 }
 
 void add_batch_option(CLI::App& command, std::int64_t& batch) {
-  command.add_option("--batch", batch, "Examples per step (default: the model's own)")
+  command.add_option("--batch", batch, "Examples per step (default: the model's)")
       ->check(in_range(1, 1 << 24))
       ->type_name("N");
 }

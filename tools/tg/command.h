@@ -26,7 +26,8 @@ CLI::Validator in_range(std::int64_t low, std::int64_t high);
 CLI::Validator positive();
 CLI::Validator share(double low, double high);  // from low to high, both included
 CLI::Validator one_of(std::vector<std::string> names);
-CLI::Validator device_name();
+// Names of devices, and `more`.
+CLI::Validator device_name(const std::vector<std::string>& more = {});
 
 // Where a program runs.
 struct DeviceOptions {

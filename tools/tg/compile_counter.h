@@ -45,7 +45,7 @@ class CompileCounter {
       case CompileWork::kernels:
         return "compiling kernels";
       case CompileWork::tuning:
-        return "measuring products";
+        return "measuring matmuls";
       case CompileWork::shaders:
         return "compiling shaders";
       case CompileWork::first_run:

@@ -46,7 +46,7 @@ void to_torch(const ConvertCommand& command) {
   std::vector<std::string> said;
   const Checkpoint checkpoint = find_checkpoint(command.in, said);
   if (checkpoint.config.empty())
-    user_error("{}: it does not say which model it is: its config is missing", command.in);
+    user_error("{}: its config is missing, so the kind of model is unknown", command.in);
   const TextModelConfig config =
       io::named(command.in, [&] { return TextModelConfig::from_json(checkpoint.config); });
   TensorFile file{.tensors = io::named(
@@ -66,7 +66,7 @@ void to_torch(const ConvertCommand& command) {
   const fs::path folder = command.tokenizer;
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) user_error("{}: cannot make the folder: {}", folder.string(), error.message());
+  if (error) user_error("{}: cannot create the folder: {}", folder.string(), error.message());
   Tokenizer::from_json(checkpoint.tokenizer)
       .write_bpe(folder / "vocab.json", folder / "merges.txt");
 }
@@ -118,7 +118,7 @@ DetectedModel detect_model(const TensorFile& file, const ConvertCommand& command
     try {
       detected.config = config_of_torch_weights(file.tensors, text);
     } catch (const UserError& error) {
-      user_error("{}: {}\n  hint: --config FILE reads another one, --config none does without",
+      user_error("{}: {}\n  hint: --config FILE reads another one, --config none reads none",
                  detected.from, error.what());
     }
   }
@@ -131,8 +131,9 @@ DetectedModel detect_model(const TensorFile& file, const ConvertCommand& command
 void from_torch(const ConvertCommand& command) {
   std::error_code ignored;  // the reader reports it
   if (fs::is_directory(command.in, ignored))
-    user_error("{}: a folder\n  hint: --to tensorgrad takes a safetensors file of PyTorch weights",
-               command.in);
+    user_error(
+        "{}: is a folder\n  hint: --to tensorgrad needs a safetensors file of PyTorch weights",
+        command.in);
   const TensorFile file = read_safetensors(command.in);
   const DetectedModel detected = detect_model(file, command);
   const TextModelConfig& config = detected.config;
@@ -148,16 +149,18 @@ void from_torch(const ConvertCommand& command) {
   command.report(fmt::format("a model of kind {}, {} layers of width {}, {} tokens", config.kind,
                              config.layers, config.dim, config.vocab),
                  config, detected.assumed);
-  if (!detected.from.empty()) print_to(people(command.json), "its config: {}\n", detected.from);
+  if (!detected.from.empty())
+    print_to(people(command.json), "config read from {}\n", detected.from);
   if (!detected.assumed.empty())
     print_to(people(command.json),
-             "no config.json says it, so it was assumed: {}\n  hint: --config FILE{}\n",
+             "no config.json was read; assumed: {}\n  hint: --config FILE{}\n",
              join(detected.assumed, ", "),
              config.kind == "gpt" ? ", --heads N or --activation NAME" : "");
   if (checkpoint.tokenizer.empty())
-    print_to(people(command.json),
-             "it has no tokenizer: tg generate needs one\n  hint: --tokenizer FOLDER with "
-             "vocab.json and merges.txt\n");
+    print_to(
+        people(command.json),
+        "the weights have no tokenizer, which tg generate needs\n  hint: --tokenizer FOLDER with "
+        "vocab.json and merges.txt\n");
 }
 
 // Refuses options that would have no effect.
@@ -168,16 +171,17 @@ void check_options(const ConvertCommand& command) {
                                                      {"--activation", !command.activation.empty()}};
   for (const auto& [name, given] : of_weights)
     if (given)
-      usage_error("{}: for --to tensorgrad: with --to torch the checkpoint tells the model", name);
+      usage_error(
+          "{}: only for --to tensorgrad: with --to torch the checkpoint describes the model", name);
 }
 
 void convert(const ConvertCommand& command) {
   check_options(command);
   std::error_code ignored;
   if (fs::equivalent(command.in, command.out, ignored))
-    usage_error("{}: both to read and to write", command.in);
+    usage_error("{}: IN and OUT are the same file", command.in);
   if (fs::exists(command.out, ignored) && !command.force)
-    usage_error("{}: there already\n  hint: --force writes over it", command.out);
+    usage_error("{}: the file exists\n  hint: --force overwrites it", command.out);
   command.to == "torch" ? to_torch(command) : from_torch(command);
 }
 
@@ -189,42 +193,41 @@ void add_convert_command(CLI::App& tg, int& exit_code) {
       *tg.add_subcommand("convert", "Convert weights from and to PyTorch's names and layouts");
   command
       .add_option("in", options->in,
-                  "A checkpoint or a run; or a safetensors file of PyTorch weights")
+                  "A checkpoint, a run, or a safetensors file of PyTorch weights")
       ->required()
       ->type_name("IN");
   command.add_option("out", options->out, "The file to write")->required()->type_name("OUT");
-  command.add_option("--to", options->to, "torch or tensorgrad")
+  command.add_option("--to", options->to, "Names and layouts to convert to: torch or tensorgrad")
       ->required()
       ->check(one_of({"torch", "tensorgrad"}))
       ->type_name("WHOSE");
   command
-      .add_option(
-          "--heads", options->heads,
-          "Of attention, which PyTorch weights do not tell (default: of config.json, or one for 64 "
-          "of the width)")
+      .add_option("--heads", options->heads,
+                  "Attention heads, which PyTorch weights do not show (default: from config.json, "
+                  "or one per 64 of the width)")
       ->check(in_range(1, 1 << 20))
       ->type_name("N");
   command
-      .add_option("--activation", options->activation, "Of GPT-2, which weights do not tell either")
+      .add_option("--activation", options->activation,
+                  "Activation of GPT-2, which the weights do not show either")
       ->check(one_of({"gelu", "gelu_tanh", "relu", "silu", "tanh"}))
       ->type_name("NAME");
   command
-      .add_option("--tokenizer", options->tokenizer,
-                  "A folder with vocab.json and merges.txt that goes with the weights: read, or "
-                  "with --to torch written")
+      .add_option(
+          "--tokenizer", options->tokenizer,
+          "Folder to read vocab.json and merges.txt from, or with --to torch to write them to")
       ->type_name("FOLDER");
   command
-      .add_option(
-          "--config", options->config,
-          "The config.json of PyTorch weights, as Hugging Face and state-spaces write it "
-          "(default: what convert wrote into the weights, or the file beside them; none: do "
-          "without)")
+      .add_option("--config", options->config,
+                  "config.json of the PyTorch weights, as Hugging Face and state-spaces write it; "
+                  "none reads no config (default: the config that convert stored in the weights, "
+                  "or config.json in the same folder)")
       ->type_name("FILE");
-  command.add_flag("--force", options->force, "Write over OUT");
+  command.add_flag("--force", options->force, "Overwrite OUT");
   add_json_flag(command, options->json);
   command.footer(
-      "GPT-2 as Hugging Face and nanoGPT name it, Mamba and Mamba-2 as state-spaces "
-      "does.\nExample:\n  tg convert runs/book-gpt book.safetensors --to torch");
+      "PyTorch's names are those of Hugging Face and nanoGPT for GPT-2, and those of state-spaces "
+      "for\nMamba and Mamba-2.\nExample:\n  tg convert runs/book-gpt book.safetensors --to torch");
   command.callback([options, &exit_code] {
     convert(*options);
     exit_code = 0;

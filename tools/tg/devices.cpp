@@ -14,7 +14,7 @@ void print_device(const DeviceInfo& device) {
   const bool short_name = device.available && device.name == "webgpu";
   print_out("{:<10}{}{}\n", device.name, device.description,
             !device.available                ? "   (not available)"
-            : device.chosen_by_auto          ? "   (what auto chooses)"
+            : device.chosen_by_auto          ? "   (chosen by auto)"
             : device.software && !short_name ? "   (never chosen by auto)"
                                              : "");
   if (device.max_buffer_bytes > 0 && !short_name) {
@@ -59,20 +59,20 @@ void add_devices_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App& command =
       *tg.add_subcommand("devices", "List the devices that programs can run on, or test one");
-  CLI::Option* self_test_flag =
-      command.add_flag("--self-test", options->self_test,
-                       "Run every op and its gradient on a device and compare: under a minute");
-  command.add_option("--device", options->test.device, "Which one to test")
+  CLI::Option* self_test_flag = command.add_flag(
+      "--self-test", options->self_test,
+      "Run ops and their gradients on a device and check the results, in under a minute");
+  command.add_option("--device", options->test.device, "Device to test")
       ->needs(self_test_flag)
       ->check(device_name())
       ->capture_default_str()
       ->type_name("NAME");
   command
       .add_option("--rows", options->test.rows,
-                  "Only rows of the table whose name matches: softmax_*")
+                  "Test only rows whose name matches, such as softmax_*")
       ->needs(self_test_flag)
       ->type_name("GLOB");
-  command.add_flag("--all", options->test.all, "All rows, however long that takes")
+  command.add_flag("--all", options->test.all, "Run all rows, without a time limit")
       ->needs(self_test_flag);
   add_json_flag(command, options->test.json);
   command.footer("Example:\n  tg devices --self-test --device webgpu");

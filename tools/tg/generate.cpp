@@ -69,7 +69,7 @@ void print_as_json(const std::string& prompt, const Written& written) {
 int talk(Generator& model, const GenerateCommand& command) {
   GenerateOptions options = command.options;
   if (options.stop.empty()) options.stop = {"\n"};
-  print_to(stderr, "say something; /forget starts anew, an empty line or ctrl-D ends\n");
+  print_to(stderr, "type a line; /forget starts over, an empty line or ctrl-D ends\n");
   LineReader lines("> ");
   for (std::uint32_t turn = 0;; ++turn) {
     const std::optional<std::string> line = lines.read();
@@ -127,51 +127,57 @@ void add_generate_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<GenerateCommand>();
   CLI::App& command = *tg.add_subcommand("generate", "Write text with a trained model");
   GenerateOptions& how = options->options;
-  command.add_option("checkpoint", options->checkpoint, "A checkpoint, or a run: its newest one")
+  command
+      .add_option("checkpoint", options->checkpoint,
+                  "A checkpoint, or a run to use its newest checkpoint")
       ->required()
       ->type_name("CHECKPOINT");
-  command.add_option("--prompt", options->prompt, "What to go on from; \\n is a new line")
+  command.add_option("--prompt", options->prompt, "Text to continue; \\n is a newline")
       ->type_name("TEXT");
-  command.add_option("--tokens", how.tokens, "How many to write at most")
+  command.add_option("--tokens", how.tokens, "Maximum number of tokens to generate")
       ->check(in_range(0, std::int64_t{1} << 40))
       ->capture_default_str()
       ->type_name("N");
-  command.add_option("--temperature", how.temperature, "0: always the likeliest token")
+  command
+      .add_option("--temperature", how.temperature,
+                  "Sampling temperature; 0: always take the most likely token")
       ->check(share(0, 1000))
       ->capture_default_str()
       ->type_name("X");
-  command.add_option("--top-k", how.top_k, "Only the likeliest ones; 0: all")
+  command.add_option("--top-k", how.top_k, "Sample from the N most likely tokens; 0: from all")
       ->check(in_range(0, 1 << 30))
       ->capture_default_str()
       ->type_name("N");
   command
-      .add_option("--top-p", how.top_p, "Only the likeliest that have this probability together")
+      .add_option("--top-p", how.top_p,
+                  "Sample from the most likely tokens whose probabilities add up to X")
       ->check(share(1e-9, 1))
       ->capture_default_str()
       ->type_name("X");
-  command.add_option("--min-p", how.min_p, "Only those this share as likely as the likeliest")
+  command
+      .add_option("--min-p", how.min_p, "Drop tokens less likely than X times the most likely one")
       ->check(share(0, 1))
       ->capture_default_str()
       ->type_name("X");
   command
       .add_option("--repetition-penalty", how.repetition_penalty,
-                  "Above 1: tokens said before become less likely")
+                  "Above 1: make tokens that occurred before less likely")
       ->check(positive())
       ->capture_default_str()
       ->type_name("X");
-  command.add_option("--stop", how.stop, "End before this text; may be given several times")
+  command.add_option("--stop", how.stop, "Stop before this text; may be given several times")
       ->type_name("TEXT")
       ->allow_extra_args(false);
-  command.add_option("--seed", how.seed, "Of what is drawn")
+  command.add_option("--seed", how.seed, "Seed of the sampling")
       ->check(in_range(0, std::numeric_limits<std::uint32_t>::max()))
       ->capture_default_str()
       ->type_name("S");
   command
       .add_option("--cache", options->capacity,
-                  "Tokens that attention looks back at (default: the model's context)")
+                  "Size of the attention cache in tokens (default: the model's context)")
       ->check(in_range(2, 1 << 24))
       ->type_name("N");
-  command.add_flag("--interactive", options->interactive, "Talk: each line you say is answered");
+  command.add_flag("--interactive", options->interactive, "Chat: answer each line that you type");
   add_device_options(command, options->where);
   add_json_flag(command, options->json);
   command.footer(

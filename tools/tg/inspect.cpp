@@ -49,7 +49,7 @@ fs::path newest_in(const fs::path& folder) {
     if (std::error_code ignored; !fs::is_directory(place, ignored)) continue;
     const auto found = CheckpointFolder(place).newest(CheckpointPart::model);
     if (!found) continue;
-    for (const std::string& bad : found->unreadable) print_to(stderr, "tg: passed over: {}\n", bad);
+    for (const std::string& bad : found->unreadable) print_to(stderr, "tg: skipped: {}\n", bad);
     return found->path;
   }
   user_error(
@@ -259,27 +259,27 @@ int inspect(const InspectOptions& options) {
 void add_inspect_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App& command =
-      *tg.add_subcommand("inspect", "Show what a safetensors file or a checkpoint holds");
+      *tg.add_subcommand("inspect", "Show the contents of a safetensors file or a checkpoint");
   command
-      .add_option("file", options->file, "The file, or the folder of a run: its newest checkpoint")
+      .add_option("file", options->file,
+                  "A file, or the folder of a run to use its newest checkpoint")
       ->type_name("FILE");
   command
       .add_option("--tensors", options->patterns,
-                  "Those to list, with * and ? in their names (default: all)")
+                  "Tensors to list; * and ? are wildcards (default: all)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("PATTERN");
   command.add_flag("--optimizer", options->optimizer, "List the optimizer's tensors too");
   command
       .add_option("--width", options->width,
-                  "Columns that the table may have (default: the terminal's)")
+                  "Width of the table in columns (default: the terminal's)")
       ->check(in_range(1, 10000))
       ->type_name("N");
   add_json_flag(command, options->json);
   command.footer(
-      "Statistics are of the finite numbers, in double; std divides by their number. NaN and inf "
-      "are counted\n"
-      "and marked with !!, also in tensors that are not listed.\n"
+      "Statistics cover the finite elements, in double; std divides by their count. NaN and inf "
+      "are\ncounted and marked with !!, also in tensors that are not listed.\n"
       "Example:\n  tg inspect model.safetensors --tensors 'layers.0.*'");
   command.callback([options, &exit_code] { exit_code = inspect(*options); });
 }

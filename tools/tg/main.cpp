@@ -40,7 +40,7 @@ void check_command(const CLI::App& tg, const std::vector<std::string>& words) {
   for (const CLI::App* command : tg.get_subcommands({})) names.push_back(command->get_name());
   if (words[0] == "test" || words[0] == "webgpu")
     usage_error(
-        "{0}: a command of the wrapper ./tg in a checkout of tensorgrad, not of the tool\n"
+        "{0}: only the wrapper ./tg of a tensorgrad checkout has this command\n"
         "  hint: ./tg {0}, in the folder of the checkout",
         words[0]);
   if (std::find(names.begin(), names.end(), words[0]) == names.end())
@@ -80,7 +80,7 @@ std::string about_first_extra(const CLI::App& tg, const CLI::App* command) {
   const std::string who = command ? words_to(*command) : "tg";
   const std::string help = command ? fmt::format("tg {} --help", who) : "tg --help";
   if (!first.starts_with('-'))
-    return fmt::format("{}: '{}' is a word too many\n  hint: {}", who, first, help);
+    return fmt::format("{}: unexpected argument '{}'\n  hint: {}", who, first, help);
   std::vector<std::string> names;
   for (const CLI::Option* option : (command ? command : &tg)->get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
@@ -131,12 +131,12 @@ int run(int argc, char** argv) {
   tg.get_formatter()->label("SUBCOMMAND", "COMMAND");
   // Set last, because commands added later would inherit it.
   tg.footer(
-      "tg COMMAND --help says more.\n"
+      "tg COMMAND --help lists the options of a command.\n"
       "Examples:\n"
-      "  tg train text book.txt                a language model learns your text\n"
-      "  tg generate runs/book-gpt             writes text with it\n"
-      "  tg plot runs/book-gpt                 draws how it learned\n"
-      "  tg train addition                     a transformer learns to add, in a minute");
+      "  tg train text book.txt                train a language model on your text\n"
+      "  tg generate runs/book-gpt             generate text with it\n"
+      "  tg plot runs/book-gpt                 draw its training curves\n"
+      "  tg train addition                     train a transformer to add, in a minute");
   try {
     check_command(tg, words);
     std::reverse(words.begin(), words.end());  // CLI11 expects reverse order

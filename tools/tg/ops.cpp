@@ -85,7 +85,7 @@ void list_ops(bool json) {
 
 void add_ops_command(CLI::App& tg, int& exit_code) {
   auto json = std::make_shared<bool>(false);
-  CLI::App& command = *tg.add_subcommand("ops", "List the primitives that programs are made of");
+  CLI::App& command = *tg.add_subcommand("ops", "List the primitive ops");
   add_json_flag(command, *json);
   command.footer("Example:\n  tg ops --json");
   command.callback([json, &exit_code] {

@@ -92,7 +92,7 @@ void plot(const PlotOptions& options) {
     else
       print_summary(run);
   }
-  print_to(people(options.json), "the page to look at: {}\n", out.string());
+  print_to(people(options.json), "page written to {}\n", out.string());
 }
 
 }  // namespace
@@ -103,14 +103,13 @@ void write_plot(const std::vector<fs::path>& runs, const fs::path& out) {
 
 void add_plot_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<PlotOptions>();
-  CLI::App& command =
-      *tg.add_subcommand("plot", "Draw training runs: a page with curves, samples and settings");
-  command.add_option("runs", options->runs, "Their folders, as tg train text leaves them")
-      ->type_name("RUN");
+  CLI::App& command = *tg.add_subcommand(
+      "plot", "Write a page with the curves, samples and settings of training runs");
+  command.add_option("runs", options->runs, "Folders of runs of tg train text")->type_name("RUN");
   command
       .add_option("--out", options->out,
-                  "The page, HTML that needs nothing else (default: plot.html in the run's\n"
-                  "folder, for several runs in the current one)")
+                  "File for the page, self-contained HTML (default: plot.html in the "
+                  "run's\nfolder; for several runs, in the current folder)")
       ->type_name("FILE");
   add_json_flag(command, options->json);
   command.footer("Example:\n  tg plot runs/book-gpt runs/book-mamba --out both.html");

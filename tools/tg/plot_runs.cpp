@@ -77,7 +77,7 @@ class LogReader {
 
   void read(const fs::path& path) {
     if (file_type_at(path) == fs::file_type::not_found)
-      user_error("{}: no run: it has no log.jsonl that can be read", run_.folder.string());
+      user_error("{}: not a run: it has no readable log.jsonl", run_.folder.string());
     std::istringstream in(read_file(path));
     std::int64_t at = 0, skipped = 0, first = 0;
     for (std::string words; std::getline(in, words);) {
@@ -90,9 +90,9 @@ class LogReader {
         first = at;
     }
     if (skipped)
-      run_.warnings.push_back(
-          fmt::format("{}: {} line{} skipped that cannot be read, the first is line {}",
-                      path.string(), grouped(skipped), skipped == 1 ? " was" : "s were", first));
+      run_.warnings.push_back(fmt::format("{}: {} unreadable line{} skipped, the first is line {}",
+                                          path.string(), grouped(skipped),
+                                          skipped == 1 ? " was" : "s were", first));
     finish(path);
   }
 
@@ -204,7 +204,7 @@ Run read_run(const fs::path& folder) {
   Run run;
   run.folder = folder;
   if (file_type_at(folder) != fs::file_type::directory)
-    user_error("{}: no run: there is no such folder", folder.string());
+    user_error("{}: not a run: there is no such folder", folder.string());
   std::error_code error;
   fs::path whole = fs::absolute(folder, error);
   if (error) whole = folder;  // only used for the name

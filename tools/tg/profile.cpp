@@ -42,6 +42,7 @@ Profile measure_profile(std::string model, std::int64_t batch, ProgramHandle& pr
          .phase = planned.phase,
          .kind = planned.kind,
          .name = ops.empty() ? planned.kind : fmt::format("{}", fmt::join(ops, " ")),
+         .where = planned.where,
          .operations = planned.operations,
          .bytes = planned.bytes_read + planned.bytes_written});
   }
@@ -60,6 +61,7 @@ Json profile_json(const Profile& profile) {
                        {"phase", kernel.phase},
                        {"kind", kernel.kind},
                        {"name", kernel.name},
+                       {"where", kernel.where},
                        {"us", rounded(kernel.us, 2)},
                        {"dispatches", kernel.dispatches},
                        {"gflops", rounded(kernel.gflops(), 2)},
@@ -82,9 +84,10 @@ void print_profile(const Profile& profile) {
   std::stable_sort(longest.begin(), longest.end(),
                    [](const auto& a, const auto& b) { return a.us > b.us; });
   for (const ProfiledKernel& kernel : longest)
-    print_out("{:>12.1f}{:>8.1f}{:>10.1f}{:>9.1f}{:>8}  {:<10}{:<9}{}\n", kernel.us,
+    print_out("{:>12.1f}{:>8.1f}{:>10.1f}{:>9.1f}{:>8}  {:<10}{:<9}{}{}{}\n", kernel.us,
               100 * kernel.us / total, kernel.gflops(), kernel.gb_per_s(), kernel.number,
-              kernel.phase, kernel.kind, shortened(kernel.name));
+              kernel.phase, kernel.kind, shortened(kernel.name), kernel.where.empty() ? "" : "  # ",
+              kernel.where);
 }
 
 }  // namespace tensorgrad::tool

@@ -15,6 +15,7 @@ struct ProfiledKernel {
   std::string phase;        // forward, backward or update
   std::string kind;         // rows, columns, matmul, single or copy
   std::string name;         // the ops it is made of
+  std::string where;        // layer and line of the user's call
   std::int64_t dispatches = 0;
   double us = 0;
   std::int64_t operations = 0, bytes = 0;

@@ -72,7 +72,7 @@ const whole = x => x.toLocaleString('en');
 const short = (text, length) => text.length <= length ? text : text.slice(0, length - 1) + '…';
 
 function words(kernel, total) {
-  return `kernel ${kernel.kernel}: ${kernel.name}\n` +
+  return `kernel ${kernel.kernel}: ${kernel.name}\n` + (kernel.where ? kernel.where + '\n' : '') +
     `${number(kernel.us)} us, ${number(100 * kernel.us / total)} %, ${number(kernel.gflops)} GFLOP/s, ` +
     `${number(kernel.gb_per_s)} GB/s, ${whole(kernel.dispatches)} dispatch${kernel.dispatches === 1 ? '' : 'es'}, ` +
     `${kernel.phase}, ${kernel.kind}`;
@@ -142,7 +142,7 @@ function draw(profile, grouped, width) {
 }
 
 const columns = [['kernel', 'kernel'], ['microseconds', 'us'], ['%', 'us'], ['GFLOP/s', 'gflops'], ['GB/s', 'gb_per_s'],
-                 ['dispatches', 'dispatches'], ['phase', 'phase'], ['kind', 'kind'], ['ops', 'name']];
+                 ['dispatches', 'dispatches'], ['phase', 'phase'], ['kind', 'kind'], ['ops', 'name'], ['where', 'where']];
 
 function rows(profile, key, down) {
   const sorted = [...profile.profile].sort((a, b) => {
@@ -154,7 +154,7 @@ function rows(profile, key, down) {
     `<td>${whole(k.dispatches)}</td><td class="text">${escape(k.phase)}</td>` +
     `<td class="text"><span class="swatch" style="background:${colours[k.kind] || '#ccc'}"></span>` +
     `${escape(k.kind)}</td>` +
-    `<td class="ops" title="${escape(k.name)}">${escape(short(k.name, 60))}</td></tr>`).join('');
+    `<td class="ops" title="${escape(k.name)}">${escape(short(k.name, 60))}</td><td class="ops">${escape(k.where)}</td></tr>`).join('');
 }
 
 for (const profile of profiles) {

@@ -89,7 +89,9 @@ std::vector<ReferenceCase> read_reference_directory(const std::string& directory
   for (const fs::path& path : runs)
     cases.push_back(
         {path.stem().string(), CaseKind::train, read_json(path), "", read_tensors(path)});
-  if (cases.empty()) user_error("{}: neither cases in ops.json nor a train_*.json", directory);
+  if (cases.empty())
+    user_error("{}: no cases: there is neither an ops.json with cases nor a train_*.json",
+               directory);
   return cases;
 }
 

@@ -269,7 +269,7 @@ std::vector<Input> read_inputs(const ReferenceCase& reference) {
       user_error("the input '{}' is {} and has no gradient", name, tensorgrad::name(value.dtype()));
     grads.erase(found);
   }
-  if (!grads.empty()) user_error("a gradient for '{}', which is no input", grads.front());
+  if (!grads.empty()) user_error("a gradient for '{}', which is not an input", grads.front());
   return inputs;
 }
 

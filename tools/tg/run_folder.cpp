@@ -66,8 +66,7 @@ Checkpoint find_checkpoint(const fs::path& path, std::vector<std::string>& said)
   const fs::path folder = fs::is_directory(run.checkpoints(), ignored) ? run.checkpoints() : path;
   auto found = CheckpointFolder(folder).newest(kPart);
   if (!found) user_error("{}: there is no checkpoint here", path.string());
-  for (const std::string& bad : found->unreadable)
-    said.push_back(fmt::format("passed over: {}", bad));
+  for (const std::string& bad : found->unreadable) said.push_back(fmt::format("skipped: {}", bad));
   said.push_back(fmt::format("{}, step {}", found->path.string(), found->checkpoint.step));
   return std::move(found->checkpoint);
 }

@@ -257,13 +257,13 @@ int self_test(const SelfTestOptions& options) {
             [](const Failure& a, const Failure& b) { return a.row < b.row; });
   print_failures(done.failures, options.json);
   print_to(out,
-           "{} passed, {} failed in {:.1f} s; the worst error is {:.2g} of what is allowed: {}\n",
+           "{} passed, {} failed in {:.1f} s; the worst error is {:.2g} of the tolerance: {}\n",
            done.passed, done.failures.size(), seconds, done.worst, done.worst_row);
   if (done.rows() < rows.size())
     print_to(out, "ran {} of {} rows, of {} of {} ops{}\n", done.rows(), rows.size(),
              done.ops.size(), op_count(rows),
-             done.hangs            ? fmt::format("; does the device hang? Without an end: {}",
-                                                 join(done.unfinished, ", "))
+             done.hangs ? fmt::format("; the device may hang, these rows did not finish: {}",
+                                      join(done.unfinished, ", "))
              : test->lost_device() ? "; the device could not be opened again"
                                    : "; --all runs the rest");
   if (options.json)

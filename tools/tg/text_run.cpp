@@ -55,14 +55,14 @@ TextData data_of(const TextSettings& settings, const Tokenizer& tokenizer, const
   const std::int64_t tokens = data.training().size();
   if (tokens <= settings.model.context)
     user_error(
-        "{}: {} to learn from are too few for a context of {}\n  hint: {}", settings.file,
+        "{}: {} for training are too few for a context of {}\n  hint: {}", settings.file,
         counted(tokens, "token"), settings.model.context,
         tokens > 1 ? fmt::format("--context {}, or a longer text", tokens - 1) : "a longer text");
   line.reset();
   // Print before the model is compiled, which may take minutes.
-  print_to(out, "{}: {} to learn from, {} to check with ({}, {} different ones)\n", settings.file,
-           counted(tokens, "token"), grouped(data.validation().size()), tokenizer.kind(),
-           grouped(tokenizer.vocab_size()));
+  print_to(out, "{}: {} for training, {} for validation (tokenizer {}, vocabulary {})\n",
+           settings.file, counted(tokens, "token"), grouped(data.validation().size()),
+           tokenizer.kind(), grouped(tokenizer.vocab_size()));
   return data;
 }
 
@@ -91,7 +91,7 @@ TextRun::TextRun(const TextSettings& settings, const DeviceOptions& where, const
   trainer_.restore(last->checkpoint);
   from_ = last->path;
   first_ = saved_ = trainer_.steps();
-  for (const std::string& bad : last->unreadable) print_to(stderr, "tg: passed over: {}\n", bad);
+  for (const std::string& bad : last->unreadable) print_to(stderr, "tg: skipped: {}\n", bad);
 }
 
 std::int64_t TextRun::log_every() const { return part_of(settings_.steps, kLogged); }
@@ -165,12 +165,12 @@ void TextRun::describe() {
   const TextData& data = trainer_.data();
   const TrainingHandle& training = trainer_.training();
   unigram_ = unigram_loss(data.training(), data.validation(), tokenizer_.vocab_size());
-  if (first_ > 0) print_to(out_, "going on from {}, step {}\n", from_.string(), grouped(first_));
+  if (first_ > 0) print_to(out_, "resuming from {}, step {}\n", from_.string(), grouped(first_));
   print_to(out_, "{}: {}, {} of width {}, context {}, on {}\n", settings_.model.kind,
            counted(parameter_count(training), "parameter"),
            counted(settings_.model.layers, "layer"), settings_.model.dim, settings_.model.context,
            where_text(training.device(), training.threads()));
-  print_to(out_, "{} of {}; ctrl-C saves and stops; everything is in {}\n",
+  print_to(out_, "{} of {}; ctrl-C saves and stops; the run is in {}\n",
            counted(settings_.steps, "step"),
            counted(settings_.batch * settings_.accumulate, "window"), folder_.path().string());
 }
@@ -262,7 +262,7 @@ int TextRun::say_no_steps_left(std::int64_t planned) {
   if (made < planned)
     print_to(out_,
              "{}: the run is at step {} of {}, so --steps {} leaves nothing to do\n"
-             "  hint: without --steps it goes on to step {}\n",
+             "  hint: without --steps it continues to step {}\n",
              run, made, planned, settings_.steps, planned);
   else
     print_to(
@@ -280,7 +280,7 @@ int TextRun::say_no_steps_left(std::int64_t planned) {
 int TextRun::stop(const Interrupt& interrupt) {
   const std::string sha256 = trainer_.training().fingerprint();
   print_to(
-      out_, "stopped after {} of {}; to go on: tg train text --resume --out {}\nparameters {}\n",
+      out_, "stopped after {} of {}; to continue: tg train text --resume --out {}\nparameters {}\n",
       grouped(trainer_.steps()), counted(settings_.steps, "step"), folder_.path().string(), sha256);
   record(done(true, sha256));
   write_plot({folder_.path()}, folder_.plot());
@@ -297,16 +297,14 @@ int TextRun::finish(double seconds) {
   const std::vector<CompressedText> others = compare_with_compressors();
   if (validation_) {
     print_to(out_,
-             ", validation {:.3f}, perplexity {:.1f}, {:.2f} bits per byte\n(a model that only "
-             "counts tokens: {:.2f}",
+             ", validation {:.3f}, perplexity {:.1f}, {:.2f} bits per byte\n(unigram model: {:.2f}",
              validation_->loss, validation_->perplexity, validation_->bits_per_byte,
              bits_per_byte(unigram_));
     for (const CompressedText& other : others)
       print_to(out_, ", {}: {:.2f}", other.program, other.bits_per_byte);
     print_to(out_, ")");
   }
-  print_to(out_,
-           "\nto read what it writes: tg generate {}\nto see how it learned: {}\nparameters {}\n",
+  print_to(out_, "\nto generate text: tg generate {}\nto see the curves: {}\nparameters {}\n",
            folder_.path().string(), folder_.plot().string(), sha256);
   Json line = done(false, sha256);
   line["loss"] = shortest(report_.loss), line["seconds"] = rounded(seconds, 3);

@@ -57,8 +57,8 @@ Tokenizer characters_of(const std::string& file, std::int64_t bytes) {
     throw;
   } catch (const UserError&) {
     user_error(
-        "{}: not UTF-8, so that it has no characters\n  hint: --tokenizer bytes or bpe takes any "
-        "text",
+        "{}: not UTF-8, which --tokenizer chars needs\n  hint: --tokenizer bytes or bpe accepts "
+        "any text",
         file);
   }
   std::string all;
@@ -84,13 +84,14 @@ class Fields {
   }
   void read(const char* name, std::string& to) {
     const nlohmann::json value = take(name);
-    if (!value.is_string()) user_error("'{}{}' is a text: {}", where_, name, io::shown(value));
+    if (!value.is_string())
+      user_error("'{}{}' must be a string: {}", where_, name, io::shown(value));
     to = value.get<std::string>();
   }
   void read(const char* name, double& to) {
     const nlohmann::json value = take(name);
     if (!value.is_number() || !(std::abs(value.get<double>()) <= kLargest))
-      user_error("'{}{}' is a number: {}", where_, name, io::shown(value));
+      user_error("'{}{}' must be a number: {}", where_, name, io::shown(value));
     to = value.get<double>();
   }
   template <class Whole>
@@ -99,7 +100,7 @@ class Fields {
     const nlohmann::json value = take(name);
     const bool fits = value.is_number_integer() && value <= std::numeric_limits<Whole>::max();
     if (!fits || value < least)
-      user_error("'{}{}' is a whole number of at least {}: {}", where_, name, least,
+      user_error("'{}{}' must be an integer of at least {}: {}", where_, name, least,
                  io::shown(value));
     to = value.get<Whole>();
   }
@@ -142,8 +143,10 @@ std::string TextSettings::to_json() const {
   try {
     return json.dump(2) + "\n";
   } catch (const Json::exception&) {
-    user_error("{}: its name, the prompt and other words must be UTF-8 to be kept in config.json",
-               file);
+    user_error(
+        "{}: the file name, the prompt and all other text settings must be UTF-8, because "
+        "config.json stores them",
+        file);
   }
 }
 
@@ -202,7 +205,7 @@ Tokenizer make_tokenizer(const TextSettings& settings) {
     if (file_type_at(settings.tokenizer) != fs::file_type::not_found)
       return read_tokenizer(settings.tokenizer);
     user_error(
-        "there is no tokenizer '{}': bpe, bytes and chars are, or a folder with vocab.json and "
+        "there is no tokenizer '{}': use bpe, bytes, chars, a folder with vocab.json and "
         "merges.txt, or a tokenizer.json",
         settings.tokenizer);
   }

@@ -25,7 +25,7 @@ struct TaskKind {
 
 constexpr TaskKind kTasks[] = {
     {"addition", "a transformer adds two numbers of two digits", 1500, 128, 3e-3, make_addition},
-    {"copy", "Mamba finds letters among noise and says them in order", 1500, 64, 5e-3, make_copy},
+    {"copy", "Mamba finds letters among noise and lists them in order", 1500, 64, 5e-3, make_copy},
     {"sin", "a multilayer perceptron fits the sine", 1000, 256, 5e-3, make_sin},
 };
 
@@ -146,26 +146,25 @@ int train(const TrainOptions& options) {
 void add_train_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<TrainOptions>();
   CLI::App& command =
-      *tg.add_subcommand("train", "Train a model on a task of its own or a text file");
-  std::string list = "What to learn:";
+      *tg.add_subcommand("train", "Train a model on a built-in task or a text file");
+  std::string list = "Task to train on:";
   std::string example = "Tasks:\n";
   for (const TaskKind& kind : kTasks) {
     list += fmt::format("{} {}", &kind == kTasks ? "" : ",", kind.name);
     example += fmt::format("  {:<10}{}: {} steps of {}, learning rate {}\n", kind.name,
                            kind.description, kind.steps, kind.batch, kind.lr);
   }
-  example += "  text FILE a language model learns a file: tg train text --help\n";
+  example += "  text FILE train a language model on a file: tg train text --help\n";
   command.add_option("task", options->task, list)->type_name("TASK");
-  command.add_option("--steps", options->run.steps, "Training steps (default: the task's own)")
+  command.add_option("--steps", options->run.steps, "Training steps (default: the task's)")
       ->check(in_range(1, std::int64_t{1} << 31))
       ->type_name("N");
-  command.add_option("--seed", options->run.seed, "Of weights and data")
+  command.add_option("--seed", options->run.seed, "Seed of weights and data")
       ->check(in_range(0, std::numeric_limits<std::uint32_t>::max()))
       ->capture_default_str()
       ->type_name("S");
   add_batch_option(command, options->run.batch);
-  command
-      .add_option("--lr", options->run.lr, "Learning rate at its peak (default: the task's own)")
+  command.add_option("--lr", options->run.lr, "Peak learning rate (default: the task's)")
       ->check(positive())
       ->type_name("X");
   add_device_options(command, options->run.where);

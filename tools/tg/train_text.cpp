@@ -46,7 +46,7 @@ void check_is_text(const TextSettings& settings) {
   std::string start(kBinaryLook, '\0');
   start.resize(InputFile(settings.file).read_some(0, start));
   if (const std::size_t zero = start.find('\0'); zero != start.npos)
-    user_error("{}: not a text: byte {} is zero\n  hint: --tokenizer bytes takes any file",
+    user_error("{}: not a text: byte {} is zero\n  hint: --tokenizer bytes accepts any file",
                settings.file, zero);
 }
 
@@ -70,7 +70,7 @@ class NewFolder {
     std::error_code error;
     fs::create_directories(run.path(), error);
     if (error || file_type_at(run.path()) != fs::file_type::directory)
-      user_error("{}: cannot make the folder: {}", run.path().string(),
+      user_error("{}: cannot create the folder: {}", run.path().string(),
                  error ? error.message() : "Not a directory");
     remove_unfinished(run.path());
     fs::directory_iterator entry(run.path(), error);
@@ -105,7 +105,7 @@ TextSettings settings_to_go_on(const TextCommand& command, const RunFolder& run,
     change.apply(changed);
     if (!change.allowed && changed.to_json() != settings.to_json())
       usage_error(
-          "{}: the run in {} has another value\n  hint: leave it out, or begin a new run with "
+          "{}: the run in {} has another value\n  hint: leave it out, or start a new run with "
           "another --out",
           change.option->get_name(), run.path().string());
     settings = changed;
@@ -152,20 +152,20 @@ int train_text(const TextCommand& command) {
   outlive_reader();
   const fs::path out = command.out;
   if (command.resume && out.empty())
-    usage_error("train text: --resume goes on with the run of a folder\n  hint: --out RUN");
+    usage_error("train text: --resume needs the folder of the run\n  hint: --out RUN");
   const bool holds_run = !out.empty() && RunFolder(out).holds_run();
   if (command.resume && holds_run) return go_on(command, RunFolder(out));
   if (command.resume && command.asked.file.empty())
-    user_error("{}: there is no run here to go on with", out.string());
+    user_error("{}: there is no run to resume", out.string());
   if (command.asked.file.empty())
     usage_error("train text: which file?\n  hint: tg train text book.txt");
   if (holds_run)
     usage_error(
-        "{}: there is a run here already\n  hint: --resume goes on with it, another --out begins a "
+        "{}: there is a run here already\n  hint: --resume continues it, another --out starts a "
         "new one",
         out.string());
   if (command.resume)
-    print_to(people(command.json), "{}: nothing to go on with yet: a new run begins\n",
+    print_to(people(command.json), "{}: no checkpoint to resume from: starting a new run\n",
              out.string());
   return begin(command, out);
 }
@@ -239,42 +239,45 @@ void count(CLI::Option& option, std::int64_t least = 1, std::int64_t most = std:
 // Options of a kind of model beside its width and its depth.
 void add_model_options(Options& options) {
   using Config = TextModelConfig;
-  options.add("--embedding-std", &Config::embedding_std, "Initial deviation of the embedding")
+  options
+      .add("--embedding-std", &Config::embedding_std, "Initial standard deviation of the embedding")
       .check(positive())
       ->type_name("X");
   options.for_kinds({"gpt"});
-  options.add_word("--positions", &Config::positions, "Of gpt: learned or rotary");
+  options.add_word("--positions", &Config::positions, "Positions of gpt: learned or rotary");
   options.for_kinds({"gpt", "hybrid"});
-  count(options.add("--heads", &Config::heads, "Of attention"), 1, 1000);
+  count(options.add("--heads", &Config::heads, "Attention heads"), 1, 1000);
   count(options.add("--groups", &Config::groups,
-                    "Groups of heads that share keys and values; 0: each has its own"),
+                    "Groups of heads that share keys and values; 0: no sharing"),
         0, 1000);
-  options.add("--activation", &Config::activation, "gelu, gelu_tanh, relu, silu or tanh")
+  options
+      .add("--activation", &Config::activation, "Activation: gelu, gelu_tanh, relu, silu or tanh")
       .check(one_of({"gelu", "gelu_tanh", "relu", "silu", "tanh"}))
       ->type_name("KIND");
-  options.add_word("--norm", &Config::norm, "Of blocks with attention: layer or rms");
+  options.add_word("--norm", &Config::norm, "Norm of blocks with attention: layer or rms");
   options.for_kinds({"mamba", "mamba2", "hybrid"});
-  count(options.add("--state", &Config::state, "Of Mamba; 0: 16, in mamba2 64"), 0, 1 << 20);
-  count(options.add("--expand", &Config::expand, "Inner width of Mamba, in widths"), 1, 1 << 12);
+  count(options.add("--state", &Config::state, "State size of Mamba; 0: 16 in mamba, 64 in mamba2"),
+        0, 1 << 20);
+  count(options.add("--expand", &Config::expand, "Inner width of Mamba as a multiple of --dim"), 1,
+        1 << 12);
   count(options.add("--conv", &Config::conv, "Taps of Mamba's convolution"), 1, 1 << 20);
   options.for_kinds({"mamba", "hybrid"});
-  count(options.add("--dt-rank", &Config::dt_rank, "Of mamba; 0: a sixteenth of the width"), 0,
-        1 << 20);
+  count(options.add("--dt-rank", &Config::dt_rank, "Rank of dt in mamba; 0: a sixteenth of --dim"),
+        0, 1 << 20);
   options.add_word("--discretisation", &Config::discretisation,
-                   "Of mamba: euler or zoh (zero-order hold)");
+                   "Discretisation of mamba: euler or zoh (zero-order hold)");
   options.for_kinds({"mamba2", "hybrid"});
   count(options.add("--head-size", &Config::head_size,
-                    "Of mamba2; 0: the largest up to 64 that divides the inner width"),
+                    "Head size of mamba2; 0: the largest up to 64 that divides the inner width"),
         0, 1 << 20);
   count(options.add("--state-groups", &Config::state_groups,
-                    "Of mamba2: groups of heads that share B and C"),
+                    "Groups of heads of mamba2 that share B and C"),
         1, 1 << 20);
-  count(options.add("--chunk", &Config::chunk, "Of mamba2: positions computed as one matmul"), 1,
-        1 << 20);
+  count(options.add("--chunk", &Config::chunk, "Positions of mamba2 per matmul"), 1, 1 << 20);
   options.for_kinds({"hybrid"});
   options
       .add("--schedule", &Config::schedule,
-           "Of hybrid: a word per layer, mamba, mamba2 or attention, instead of --layers")
+           "Layers of hybrid, instead of --layers: mamba, mamba2 or attention for each layer")
       .type_name("WORDS");
   options.for_kinds({});
 }
@@ -289,63 +292,62 @@ void add_train_text_command(CLI::App& train, int& exit_code) {
   options.add("file", &TextSettings::file, "The text; not needed with --resume", kChanges)
       .type_name("FILE")
       ->default_str("");
-  options.add("--model", &TextModelConfig::kind, "gpt, mamba, mamba2 or hybrid")
+  options.add("--model", &TextModelConfig::kind, "Kind of model: gpt, mamba, mamba2 or hybrid")
       .check(one_of({"gpt", "mamba", "mamba2", "hybrid"}))
       ->type_name("KIND");
   count(options.add("--dim", &TextModelConfig::dim, "Width of the model"));
-  count(options.add("--layers", &TextModelConfig::layers, "How many"), 1, 1000);
+  count(options.add("--layers", &TextModelConfig::layers, "Number of layers"), 1, 1000);
   count(options.add("--context", &TextModelConfig::context, "Tokens that the model sees at once"));
   add_model_options(options);
   count(options.add("--batch", &TextSettings::batch, "Windows of the text per step"));
   count(options.add("--accumulate", &TextSettings::accumulate,
-                    "Batches whose gradients make one step"),
+                    "Batches whose gradients are averaged for one update"),
         1, 1 << 20);
   count(options.add("--steps", &TextSettings::steps, "Training steps", kChanges), 1,
         std::int64_t{1} << 31);
-  options.add("--lr", &TextSettings::lr, "Learning rate at its peak")
-      .check(positive())
-      ->type_name("X");
+  options.add("--lr", &TextSettings::lr, "Peak learning rate").check(positive())->type_name("X");
   count(options.add("--warmup", &TextSettings::warmup,
-                    "Steps over which it rises; 0: a twentieth of all, at most 200"),
+                    "Steps over which the learning rate rises; 0: a twentieth of all, at most 200"),
         0);
   options.add_word("--lr-schedule", &TextSettings::lr_schedule,
-                   "How it then falls: cosine, linear or constant (not at all)");
-  options.add("--last-lr", &TextSettings::last_lr_share, "Its share of the peak at the last step")
+                   "How the learning rate then falls: cosine, linear or constant (not at all)");
+  options
+      .add("--last-lr", &TextSettings::last_lr_share,
+           "Learning rate of the last step as a fraction of the peak")
       .check(share(0, 1))
       ->type_name("X");
-  options.add("--weight-decay", &TextSettings::weight_decay, "Of matrices")
+  options.add("--weight-decay", &TextSettings::weight_decay, "Weight decay of matrices")
       .check(share(0, 10))
       ->type_name("X");
   options
       .add("--tokenizer", &TextSettings::tokenizer,
-           "bpe learns pairs of bytes; bytes; chars; a folder with vocab.json and merges.txt; a "
+           "bpe (learns byte pairs), bytes, chars, a folder with vocab.json and merges.txt, or a "
            "run's tokenizer.json")
       .type_name("KIND");
-  count(options.add("--vocab", &TextSettings::vocab, "Tokens of bpe"), 257, 1 << 20);
+  count(options.add("--vocab", &TextSettings::vocab, "Vocabulary size of bpe"), 257, 1 << 20);
   options
       .add("--validation", &TextSettings::validation,
-           "Share of the text, at its end, to check with")
+           "Fraction of the text, at its end, for validation")
       .check(share(0, 0.9))
       ->type_name("X");
-  options.add("--seed", &TextSettings::seed, "Of weights and of the order of the text")
+  options.add("--seed", &TextSettings::seed, "Seed of the weights and of the order of the text")
       .check(in_range(0, std::numeric_limits<std::uint32_t>::max()))
       ->type_name("S");
   command.add_option("--out", to->out, "Folder of the run (default: a new one below runs/)")
       ->type_name("RUN");
-  command.add_flag("--resume", to->resume,
-                   "Go on with the run in --out, as if it had never stopped");
+  command.add_flag("--resume", to->resume, "Continue the run in --out as if it had never stopped");
   count(options.add("--save-every", &TextSettings::save_every,
                     "Steps between checkpoints; 0: a twentieth of all", kChanges),
         0);
   count(options.add("--validate-every", &TextSettings::validate_every,
-                    "Steps between looks at the validation part; 0: a tenth of all", kChanges),
+                    "Steps between validations; 0: a tenth of all", kChanges),
         0);
   count(options.add("--keep", &TextSettings::keep, "How many checkpoints to keep", kChanges));
-  count(options.add("--sample", &TextSettings::sample, "Tokens of each sample; 0: no samples",
-                    kChanges),
-        0);
+  count(
+      options.add("--sample", &TextSettings::sample, "Tokens per sample; 0: no samples", kChanges),
+      0);
   CLI::Option& prompt =
-      *command.add_option("--prompt", "What samples begin with (default: a new line)")
+      *command.add_option("--prompt", "Prompt of the samples (default: a newline)")
            ->type_name("TEXT");
   options.remember(
       prompt, [&prompt](TextSettings& s) { s.prompt = unescaped(prompt.as<std::string>()); },
@@ -358,7 +360,7 @@ void add_train_text_command(CLI::App& train, int& exit_code) {
   command.footer(
       "Examples:\n"
       "  tg train text book.txt                           the run is in runs/book-gpt\n"
-      "  tg train text --resume --out runs/book-gpt       goes on with it\n"
+      "  tg train text --resume --out runs/book-gpt       continues it\n"
       "  tg train text book.txt --model mamba --out runs/other");
   command.callback([to, &exit_code] {
     if (std::string& file = to->asked.file; !file.empty()) {

@@ -97,7 +97,7 @@ int verify(const VerifyOptions& options) {
   print_to(people(options.json), "{} passed, {} failed, {} skipped on {}", tally.passed,
            tally.failed, tally.skipped, where_text(work.device, work.threads));
   if (!tally.where.empty())
-    print_to(people(options.json), "; the worst uses {:.3g} of what is allowed: {}", tally.worst,
+    print_to(people(options.json), "; the worst error is {:.3g} of the tolerance: {}", tally.worst,
              tally.where);
   print_to(people(options.json), "\n");
   return tally.failed > 0 ? 1 : 0;
@@ -105,16 +105,20 @@ int verify(const VerifyOptions& options) {
 
 void add_verify_command(CLI::App& tg, int& exit_code) {
   auto options = std::make_shared<VerifyOptions>();
-  CLI::App& command = *tg.add_subcommand("verify", "Replay reference values and compare");
+  CLI::App& command =
+      *tg.add_subcommand("verify", "Replay reference values and compare the results");
   command
-      .add_option("DIR", options->directory, "ops.json and train_*.json with their .safetensors")
+      .add_option("DIR", options->directory,
+                  "Folder with ops.json and train_*.json and their .safetensors")
       ->required();
   add_device_options(command, options->where);
-  command.add_option("--filter", options->filter, "Only cases whose name matches: conv2d_*")
+  command
+      .add_option("--filter", options->filter,
+                  "Run only cases whose name matches, such as conv2d_*")
       ->type_name("GLOB");
   add_json_flag(command, options->json);
   command.add_flag("--verbose", options->verbose,
-                   "Also a line for each case that passes or is skipped");
+                   "Print a line for every case, also if it passes or is skipped");
   command.footer("Example:\n  tg verify tests/fixtures --filter 'train_*' --verbose");
   command.callback([options, &exit_code] { exit_code = verify(*options); });
 }

@@ -1,4 +1,4 @@
-// How many threads the CPU is worth.
+// The number of CPU cores that this process can use.
 #pragma once
 
 #include <filesystem>
@@ -6,13 +6,12 @@
 
 namespace tensorgrad::cpu {
 
-// The cores that this process may use, at least 1: physical ones, because two threads of one core
-// share the units that kernels keep busy.
+// Returns the number of physical cores, at least 1. Two threads of one core would share the units
+// that kernels keep busy.
 int usable_cores();
 
-// The same by the files that Linux has below `root`, for a process that may run on these
-// processors: what the machine is made of (/sys/devices), and the time that its control groups
-// grant it (/sys/fs/cgroup).
+// The same from the Linux files below `root`, for a process that may run on these processors: the
+// topology in /sys/devices and the CPU quota in /sys/fs/cgroup.
 int usable_cores(const std::filesystem::path& root, const std::vector<int>& processors);
 
 }  // namespace tensorgrad::cpu

@@ -28,8 +28,8 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-// "200000 100000" is two processors' time; "max 100000", "-1 100000" and what is missing are no
-// limit.
+// "200000 100000" is the time of two processors. "max 100000", "-1 100000" and a missing file mean
+// no limit.
 double processors_granted(const std::string& quota_and_period) {
   std::istringstream text(quota_and_period);
   double quota = 0, period = 0;
@@ -37,8 +37,8 @@ double processors_granted(const std::string& quota_and_period) {
   return quota / period;
 }
 
-// The least that `group` or one above it grants, up to `top`, where the hierarchy is mounted. In a
-// container the path of the group may be that of the host: what does not exist limits nothing.
+// The smallest quota of `group` and the groups above it, up to the mount point `top`. In a
+// container the path may be that of the host; folders that do not exist set no limit.
 template <class Granted>
 double least_granted(const fs::path& top, const std::string& group, Granted granted) {
   double least = granted(top);
@@ -48,8 +48,7 @@ double least_granted(const fs::path& top, const std::string& group, Granted gran
   return least;
 }
 
-// Lines of /proc/self/cgroup are "0::/group" for the second version of control groups, and
-// "4:cpu,cpuacct:/group" for the first.
+// Lines of /proc/self/cgroup are "0::/group" for cgroups v2, and "4:cpu,cpuacct:/group" for v1.
 double granted_by_groups(const fs::path& root) {
   const fs::path top = root / "sys/fs/cgroup";
   std::ifstream lines(root / "proc/self/cgroup");
@@ -77,7 +76,7 @@ double granted_by_groups(const fs::path& root) {
 }  // namespace
 
 int usable_cores(const fs::path& root, const std::vector<int>& processors) {
-  // Threads of one core have the same list of siblings; a processor without one counts as a core.
+  // Threads of one core have the same sibling list. A processor without a list counts as a core.
   std::set<std::string> cores;
   for (const int processor : processors) {
     const std::string name = "cpu" + std::to_string(processor);
@@ -91,7 +90,7 @@ int usable_cores(const fs::path& root, const std::vector<int>& processors) {
 
 int usable_cores() {
 #if defined(__linux__)
-  cpu_set_t allowed;  // of 1,024 processors; larger machines are refused, and counted below
+  cpu_set_t allowed;  // for 1,024 processors; the call fails on larger machines
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) {
     std::vector<int> processors;
     for (int i = 0; i < CPU_SETSIZE; ++i)

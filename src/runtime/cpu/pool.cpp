@@ -13,12 +13,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Looking longer than it takes to wake a sleeping thread, 5 to 50 us, gains nothing; within a step
-// it saves the next kernel that time.
+// Time that a worker spins before it sleeps. Waking a thread takes 5 to 50 us, so spinning much
+// longer gains nothing, except within a step, where the next kernel comes soon.
 constexpr auto kAfterRound = std::chrono::microseconds(100);
 constexpr auto kWithinStep = std::chrono::microseconds(400);
-// How long a caller looks for the end of tasks that workers are in the middle of. If one of them
-// has lost its core to another program, the caller's sleep gives it this one.
+// Time that the caller spins until the workers finish their last tasks. If a worker has lost its
+// core to another program, the caller's sleep frees a core for it.
 constexpr auto kForWorkers = std::chrono::microseconds(250);
 
 void relax() {
@@ -29,9 +29,8 @@ void relax() {
 #endif
 }
 
-// Looks for what is waited for until `limit()` has passed. It asks the system for other threads
-// that could use the core every few microseconds, so that a machine with more to do than it has
-// cores loses little by it.
+// Spins until the condition holds or `limit()` has passed. Yields every few microseconds, so that
+// an overloaded machine loses little time.
 template <class Condition, class Limit>
 bool spin(Condition condition, Limit limit) {
   for (int i = 0; i < 32; ++i) {
@@ -49,8 +48,8 @@ bool spin(Condition condition, Limit limit) {
   }
 }
 
-// Tasks that nobody has taken, in one word: the number of the first in its lower half, that behind
-// the last in its upper half. `first` may grow beyond `end`.
+// The untaken tasks of a share in one word: the first task in the lower half, the end in the upper
+// half. `first` may exceed `end`.
 struct Range {
   static constexpr std::int64_t kMost = std::int64_t{1} << 31;
 
@@ -73,14 +72,14 @@ Pool::Pool(int threads) : shares_(usize(std::max(threads, 1))) {
 Pool::~Pool() {
   round_.stop = true;
   {
-    std::lock_guard lock(mutex_);  // a worker is before its last look, or asleep
+    std::lock_guard lock(mutex_);  // each worker sees `stop`, or is asleep and gets the wake-up
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
 void Pool::run(std::int64_t tasks, TaskRef task) {
-  const FlushSubnormals flush;  // as the workers do
+  const FlushSubnormals flush;  // the workers have it too
   if (tasks <= 1 || tasks > Range::kMost || workers_.empty() ||
       taken_.exchange(true, std::memory_order_acquire)) {
     for (std::int64_t i = 0; i < tasks; ++i) task(i);
@@ -89,11 +88,11 @@ void Pool::run(std::int64_t tasks, TaskRef task) {
   round_.task = &task;
   round_.finished.store(0, std::memory_order_relaxed);
   const std::int64_t shares = std::min<std::int64_t>(tasks, threads());
-  for (std::int64_t i = 0; i < shares; ++i)  // the first task is the caller's from the start
+  for (std::int64_t i = 0; i < shares; ++i)  // the caller takes task 0 below
     shares_[usize(i)].tasks.store(
         Range::pack(std::max<std::int64_t>(1, i * tasks / shares), (i + 1) * tasks / shares),
         std::memory_order_release);
-  ++round_.number;  // in one order with `asleep`: a worker sees this, or is seen asleep
+  ++round_.number;  // seq_cst, like `asleep`: a worker sees the new round, or is seen asleep
   wake_workers(tasks - 1);
   do_task(0);
   wait_for_workers(tasks - 1 - take_tasks(0));
@@ -102,7 +101,8 @@ void Pool::run(std::int64_t tasks, TaskRef task) {
   if (error) std::rethrow_exception(error);
 }
 
-// All of them run even if one throws, so that the error is the same for any number of threads.
+// Other tasks run even if one throws, so that the reported error does not depend on the number of
+// threads.
 void Pool::do_task(std::int64_t i) {
   try {
     (*round_.task)(i);
@@ -112,8 +112,8 @@ void Pool::do_task(std::int64_t i) {
   }
 }
 
-// Takes tasks until there are none, and returns how many it took: the thread's own in order, then
-// those of others, the last ones first, which they would come to last.
+// Runs tasks until none are left, and returns how many it ran: first the thread's own in order,
+// then stolen ones from the end of the other shares, which their owners would reach last.
 std::int64_t Pool::take_tasks(std::size_t thread) {
   std::int64_t taken = 0;
   for (auto& own = shares_[thread].tasks; !Range(own.load(std::memory_order_relaxed)).empty();
@@ -136,7 +136,7 @@ std::int64_t Pool::take_tasks(std::size_t thread) {
   return taken;
 }
 
-// As many as there is work for, those that are awake counted.
+// Wakes as many workers as there are tasks for, minus those that are awake.
 void Pool::wake_workers(std::int64_t tasks) {
   if (round_.asleep == 0) return;
   const std::unique_lock lock(mutex_);
@@ -148,7 +148,7 @@ void Pool::wake_workers(std::int64_t tasks) {
   for (int i = 0; i < more; ++i) wake_.notify_one();
 }
 
-// Until workers have finished that many tasks.
+// Blocks until the workers have finished that many tasks.
 void Pool::wait_for_workers(std::int64_t tasks) {
   const auto finished = [&] { return round_.finished.load() == tasks; };
   if (spin(finished, [] { return kForWorkers; })) return;
@@ -158,7 +158,8 @@ void Pool::wait_for_workers(std::int64_t tasks) {
   round_.caller_sleeps.store(false, std::memory_order_relaxed);
 }
 
-// Who was called stays awake even if the round was over before it came: more will follow.
+// A worker that was woken stays awake even if it comes too late for the round, because another
+// round will follow.
 void Pool::sleep_until_work(std::uint64_t seen) {
   std::unique_lock lock(mutex_);
   ++round_.asleep;

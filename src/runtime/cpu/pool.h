@@ -1,13 +1,12 @@
-// Pool: persistent threads that share out numbered tasks.
+// Pool: persistent threads that run numbered tasks, with work stealing.
 //
-// Each thread begins with a share of its own: tasks that follow each other, the same ones for every
-// round of as many tasks. What it wrote in one kernel is then in its cache for the next, whose
-// tasks are cut alike. Who is through with its share helps the others.
+// Each thread starts with a share of consecutive tasks. Rounds with the same number of tasks have
+// the same shares, so the data that a thread wrote in one kernel is in its cache for the next. A
+// thread that finishes its share steals tasks from the others.
 //
-// Workers look for the next round for a while before they sleep, because the kernels of a step
-// follow each other within microseconds and waking a thread takes longer than many of them. Nothing
-// is locked between rounds that find the workers awake; the mutex is for going to sleep, for waking
-// up and for errors.
+// Workers spin for a while before they sleep: the kernels of a step follow each other within
+// microseconds, and waking a thread takes longer than many of them. Rounds that find the workers
+// awake take no lock. The mutex is for going to sleep, for waking up and for errors.
 #pragma once
 
 #include <atomic>
@@ -24,7 +23,7 @@ namespace tensorgrad::cpu {
 
 class Pool : public Executor {
  public:
-  // The calling thread works too, so `threads` - 1 are started.
+  // The calling thread works too, so this starts `threads` - 1 threads.
   explicit Pool(int threads);
   ~Pool() override;
   Pool(const Pool&) = delete;
@@ -32,12 +31,11 @@ class Pool : public Executor {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  // Tasks run in the mode of FlushSubnormals, on every thread.
-  // One run at a time has the workers. A run that finds them taken, by another thread or by the run
-  // that it is part of, does its tasks itself.
+  // Tasks run with FlushSubnormals on every thread. Only one run at a time uses the workers. If
+  // another run uses them, in another thread or an enclosing call, run() executes its tasks itself.
   void run(std::int64_t tasks, TaskRef task) override;
 
-  // While one lives, rounds are expected soon: workers wait longer before they sleep.
+  // While one exists, the next round is expected soon, and workers spin longer before they sleep.
   class Step {
    public:
     explicit Step(Pool& pool) : pool_(pool) {
@@ -52,19 +50,19 @@ class Pool : public Executor {
   };
 
  private:
-  // What changes from round to round, in one cache line. `task` may be read by whoever has taken a
-  // task, because the round does not end before that task is counted as finished.
+  // The state of a round, in one cache line. A thread that has taken a task may read `task`,
+  // because the round does not end before that task is counted as finished.
   struct alignas(64) Round {
     std::atomic<std::uint64_t> number{0};
-    std::atomic<std::int64_t> finished{0};  // tasks, by workers
+    std::atomic<std::int64_t> finished{0};  // tasks that workers have finished
     const TaskRef* task = nullptr;
-    std::atomic<int> asleep{0};  // workers that need to be woken
+    std::atomic<int> asleep{0};  // workers that are asleep
     std::atomic<int> steps{0};   // objects of class Step
     std::atomic<bool> caller_sleeps{false};
     std::atomic<bool> stop{false};
   };
 
-  // What is left of the tasks that a thread begins with.
+  // The tasks that are left of a thread's share.
   struct alignas(64) Share {
     std::atomic<std::uint64_t> tasks{0};
   };
@@ -77,12 +75,12 @@ class Pool : public Executor {
   void sleep_until_work(std::uint64_t seen);
 
   std::vector<std::thread> workers_;
-  std::vector<Share> shares_;  // the caller's, then those of the workers
+  std::vector<Share> shares_;  // the caller's share, then those of the workers
   Round round_;
-  alignas(64) std::atomic<bool> taken_{false};  // a run has the workers
+  alignas(64) std::atomic<bool> taken_{false};  // a run uses the workers
   std::mutex mutex_;
   std::condition_variable wake_, done_;
-  int called_ = 0;  // workers that were woken and are on their way; no longer counted as asleep
+  int called_ = 0;  // workers that were woken but have not started; not counted as asleep
   std::exception_ptr error_;
   std::int64_t error_task_ = 0;
 };

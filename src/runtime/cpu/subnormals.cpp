@@ -10,7 +10,7 @@ namespace {
 
 #if defined(__x86_64__) || defined(__i386__)
 constexpr std::uint64_t kFlush = _MM_FLUSH_ZERO_ON,
-                        kOther = 0x40;  // kOther: such operands are zero
+                        kOther = 0x40;  // kOther: treats subnormal operands as zero
 std::uint64_t mode() { return _mm_getcsr(); }
 void set_mode(std::uint64_t mode) { _mm_setcsr(static_cast<unsigned>(mode)); }
 #elif defined(__aarch64__)

@@ -1,15 +1,15 @@
-// Numbers too small for a whole mantissa.
+// Flushing subnormal floats to zero.
 #pragma once
 
 #include <cstdint>
 
 namespace tensorgrad::cpu {
 
-// While one lives, what the calling thread's arithmetic gives is zero where it would be smaller
-// than the smallest normal number, about 1e-38; zero is as good in training. A processor takes some
-// hundred times as long for such a number, and moments of parameters without a gradient fade into
-// them and stay there. Operands count as they are, whatever mode the thread was in; only Arm's
-// processors take them for zero too. Where the mode can not be set, nothing changes.
+// While one exists, arithmetic of the calling thread flushes subnormal results, below about 1e-38,
+// to zero, which does not hurt training. A processor takes some hundred times as long for a
+// subnormal number, and the moments of parameters without a gradient decay into that range and stay
+// there. Subnormal operands keep their values, whatever mode the thread was in; only Arm processors
+// treat them as zero too. Does nothing where the mode cannot be set.
 class FlushSubnormals {
  public:
   FlushSubnormals();

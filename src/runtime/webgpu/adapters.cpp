@@ -1,5 +1,5 @@
-// Adapters are requested, not listed: the C interface hands out the best one for a wish. The wishes
-// here find a fast and a saving GPU and a fallback; of two equal cards only the first is found.
+// The C interface does not list adapters; it returns the best one for a request. The requests here
+// find a fast GPU, a low-power GPU and a fallback. Of two equal cards they find only the first.
 #include "runtime/webgpu/adapters.h"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ Handle<api::AdapterImpl> request(const Library& library, api::RequestAdapterOpti
   };
   done.userdata1 = &adapter;
   api::FutureWaitInfo wait{library.call.InstanceRequestAdapter(instance(library), &wish, done)};
-  library.call.InstanceWaitAny(instance(library), 1, &wait, 0);  // is done at once
+  library.call.InstanceWaitAny(instance(library), 1, &wait, 0);  // completes at once
   return {adapter, library.call.AdapterRelease};
 }
 
@@ -102,7 +102,7 @@ api::Instance instance(const Library& library) {
     descriptor.timed_wait_any_enable = 1;
     descriptor.timed_wait_any_max_count = 64;
     made = library.call.CreateInstance(&descriptor);
-    if (!made) throw DeviceError(fmt::format("webgpu: {} made no instance", library.path));
+    if (!made) throw DeviceError(fmt::format("webgpu: {} created no instance", library.path));
   }
   return made;
 }
@@ -137,7 +137,7 @@ AdapterInfo describe(const Library& library, api::Adapter adapter) {
   info.subgroup_min = said.subgroup_min_size;
   info.subgroup_max = said.subgroup_max_size;
   call.AdapterInfoFreeMembers(said);
-  // OpenGL drivers do not tell their type.
+  // OpenGL drivers do not report their type.
   info.software = info.type == "software" || info.name.find("llvmpipe") != std::string::npos ||
                   info.name.find("SwiftShader") != std::string::npos;
   if (info.software) info.type = "software";
@@ -179,7 +179,7 @@ std::string why_no_adapter() {
            "  hint: run ./tg webgpu in tensorgrad's source tree, or: sudo apt-get install "
            "libvulkan1";
   }
-  return "no GPU has a driver that WebGPU can use\n"
+  return "WebGPU found no usable GPU driver\n"
          "  hint: install the Vulkan driver of the GPU's vendor; or, to try things out without a "
          "GPU: "
          "./tg webgpu --software";

@@ -1,4 +1,4 @@
-// The adapters that WebGPU offers on this machine, with what a choice among them needs to know.
+// The WebGPU adapters of this machine, with the data needed to choose one.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,10 @@
 namespace tensorgrad::webgpu {
 
 struct Limits {
-  std::uint64_t buffer_bytes = 0;  // of one buffer
-  std::uint64_t binding_bytes =
-      0;  // of the part of a buffer that a kernel sees through one storage binding
-  std::uint64_t uniform_bytes = 0;        // the same for a uniform binding
-  std::uint32_t binding_alignment = 256;  // of the offsets of bindings
+  std::uint64_t buffer_bytes = 0;         // maximum size of one buffer
+  std::uint64_t binding_bytes = 0;        // maximum size of a storage binding
+  std::uint64_t uniform_bytes = 0;        // maximum size of a uniform binding
+  std::uint32_t binding_alignment = 256;  // of binding offsets
   std::uint32_t storage_buffers = 8;      // per kernel
   std::uint32_t workgroup_bytes = 0;
   std::uint32_t workgroup_invocations = 0;
@@ -24,34 +23,35 @@ struct Limits {
 };
 
 struct AdapterInfo {
-  std::string name;  // as its driver calls it
+  std::string name;  // from the driver
   std::string vendor;
-  std::string driver;   // the driver's own words, version included
+  std::string driver;   // the driver's description, with its version
   std::string backend;  // "vulkan", "metal", "d3d12", ...
   std::string type;     // "discrete", "integrated", "software", "unknown"
   bool software = false;
-  bool subgroups = false;  // sizes below are zero without
+  bool subgroups = false;  // without them the sizes below are 0
   bool timestamps = false;
   bool shader_f16 = false;
   std::uint32_t subgroup_min = 0, subgroup_max = 0;
   Limits limits;
 };
 
-// Hardware first. Empty when there is none; a DeviceError when there is no library.
+// Hardware adapters come first. Returns an empty list if there are none; throws a DeviceError if
+// there is no library.
 std::vector<AdapterInfo> adapters();
 
-// The first adapter that is no software, if there is a library and such an adapter.
+// The index of the first hardware adapter; nothing if there is no library or no such adapter.
 std::optional<std::size_t> first_hardware();
 
-// Why adapters() is empty, and what to do about it.
+// The reason why adapters() is empty, with a hint.
 std::string why_no_adapter();
 
 // --- for Gpu ------------------------------------------------------------------------------------
 
-// The instance of this process, never destroyed: drivers do not like it at exit.
+// The instance of this process. Never destroyed: drivers have problems with that at exit.
 api::Instance instance(const Library& library);
 
-// The adapter that has this place in adapters(), null if none has.
+// The adapter with this index in adapters(); null if there is none.
 Handle<api::AdapterImpl> adapter_at(const Library& library, std::size_t index);
 
 AdapterInfo describe(const Library& library, api::Adapter adapter);

@@ -1,8 +1,7 @@
-// The part of WebGPU's C interface that the runtime uses, as Dawn of spring 2025 has it: strings
-// are pointer and length, callbacks come in a struct with two user pointers, waiting is done on
-// futures. Declared here because the library comes without a header; the sizes at the end hold it
-// to account. Names are those of webgpu.h without their prefix, so that its documentation can be
-// looked up.
+// The part of WebGPU's C interface that the runtime uses, as in Dawn of spring 2025: strings are
+// pointer and length, callbacks are structs with two user pointers, and waiting uses futures.
+// Declared here because the library comes without a header; assertions at the end check the sizes.
+// Names are those of webgpu.h without the prefix, so that its documentation applies.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +49,8 @@ enum class SType : std::uint32_t {
   dawn_toggles = 0x5000A,
   dawn_fake_buffer_oom = 0x50040,
 };
-// The status of adapter, device, map, pipeline and compilation-info requests: all agree on success.
+// The status of adapter, device, map, pipeline and compilation-info requests. The value for success
+// is the same for all.
 enum class Status : std::uint32_t { success = 1 };
 enum class WaitStatus : std::uint32_t { success = 1, timed_out = 2 };
 enum class CallbackMode : std::uint32_t { wait_any_only = 1, allow_spontaneous = 3 };
@@ -97,7 +97,7 @@ constexpr std::uint64_t kStageCompute = 0x4;
 struct StringView {
   const char* data = nullptr;
   std::size_t length =
-      static_cast<std::size_t>(-1);  // with data: up to its zero; without: no string
+      static_cast<std::size_t>(-1);  // with data: zero-terminated; without data: no string
 
   StringView() = default;
   StringView(std::string_view text) : data(text.data()), length(text.size()) {}
@@ -122,7 +122,7 @@ struct FutureWaitInfo {
   Bool completed = 0;
 };
 
-// F is the type of the callback, which gets the two pointers as its last arguments.
+// F is the type of the callback, whose last arguments are the two user pointers.
 template <class F>
 struct CallbackInfo {
   const Chained* next = nullptr;
@@ -148,7 +148,7 @@ struct CompilationInfo {
 using RequestAdapterCallback = void (*)(Status, Adapter, StringView, void*, void*);
 using RequestDeviceCallback = void (*)(Status, Device, StringView, void*, void*);
 using BufferMapCallback = void (*)(Status, StringView, void*, void*);
-// Later libraries pass a string after the status. So the callback reads neither it nor the
+// Later libraries pass a string after the status, so the callback reads neither the string nor the
 // pointers.
 using QueueWorkDoneCallback = void (*)(Status);
 using PopErrorScopeCallback = void (*)(Status, ErrorType, StringView, void*, void*);
@@ -171,7 +171,7 @@ struct InstanceDescriptor {
   std::size_t timed_wait_any_max_count = 0;
 };
 
-// Dawn's own: what would go to stderr goes to a callback.
+// A Dawn extension: log messages go to a callback instead of stderr.
 struct DawnInstanceDescriptor {
   const Chained* next = nullptr;
   SType type = SType::dawn_instance;
@@ -235,7 +235,7 @@ struct DawnToggles {
   const char* const* disabled = nullptr;
 };
 
-// Makes the creation of one buffer fail for lack of memory.
+// Makes the creation of one buffer fail with an out-of-memory error.
 struct DawnFakeBufferOom {
   Chained chain{nullptr, SType::dawn_fake_buffer_oom};
   Bool at_wire_client_map = 0, at_native_map = 0, at_device = 0;
@@ -266,8 +266,8 @@ struct ShaderSourceWgsl {
   StringView code;
 };
 
-// What a descriptor has when there is nothing to describe but a name: shader modules (whose text is
-// chained), command encoders, command buffers.
+// A descriptor with only a name: of shader modules (whose text is chained), command encoders and
+// command buffers.
 struct LabelDescriptor {
   const Chained* next = nullptr;
   StringView label;
@@ -284,7 +284,7 @@ struct BindGroupLayoutEntry {
     Bool has_dynamic_offset = 0;
     std::uint64_t min_binding_size = 0;
   } buffer;
-  std::uint64_t sampler[2] = {};  // zeros in the other kinds: not used
+  std::uint64_t sampler[2] = {};  // other kinds of binding, all zero: not used
   std::uint64_t texture[3] = {};
   std::uint64_t storage_texture[3] = {};
 };

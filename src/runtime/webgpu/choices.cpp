@@ -58,16 +58,16 @@ Choices::Table Choices::read(const std::filesystem::path& file) {
     for (const auto& [adapter, table] : root.at("adapters").items())
       for (const auto& [key, choice] : table.items())
         out[adapter][key] = {choice.at("tiles"), choice.at("kernel")};
-  } catch (const UserError&) {  // no file that can be read
+  } catch (const UserError&) {  // missing or unreadable
     return {};
-  } catch (const Json::exception&) {  // none of ours
+  } catch (const Json::exception&) {  // another format
     return {};
   }
   return out;
 }
 
-// Under another name first: a reader sees the old file or the new one. What cannot be written is
-// measured again.
+// Writes to a temporary file and renames it, so that readers see the old file or the new one. If
+// writing fails, the choices are measured again next time.
 void Choices::write(const std::filesystem::path& file, const Table& table) {
   Json adapters = Json::object();
   for (const auto& [adapter, choices] : table)
@@ -77,7 +77,7 @@ void Choices::write(const std::filesystem::path& file, const Table& table) {
   std::error_code failed;
   std::filesystem::create_directories(file.parent_path(), failed);
   std::filesystem::path half = file;
-  static std::atomic<int> next{0};  // for devices of one process; others are told apart by the time
+  static std::atomic<int> next{0};  // for devices of one process; the time distinguishes processes
   half +=
       fmt::format(".{}-{}", std::chrono::steady_clock::now().time_since_epoch().count(), next++);
   {

@@ -1,5 +1,5 @@
-// What was found to be fastest on this machine's adapters, kept in a file between programs. A file
-// that is missing, torn, of another version or not writable costs nothing but measuring again.
+// The fastest tiles measured on this machine's adapters, stored in a file. If the file is missing,
+// damaged, of another version or not writable, the only cost is measuring again.
 #pragma once
 
 #include <filesystem>
@@ -11,18 +11,18 @@ namespace tensorgrad::webgpu {
 
 class Choices {
  public:
-  // Reads the file, if there is one. Without a path nothing is kept.
+  // Reads the file, if there is one. Without a path, nothing is stored.
   explicit Choices(std::filesystem::path file = {});
 
-  // `adapter` names a driver and its version, too; `key` names the exact shader.
+  // `adapter` includes the driver and its version; `key` identifies the exact shader.
   std::optional<std::string> find(const std::string& adapter, const std::string& key) const;
-  // `about` is for people who open the file.
+  // `about` describes the kernel for people who open the file.
   void add(const std::string& adapter, const std::string& key, const std::string& choice,
            const std::string& about);
-  // Writes what was added since, together with what others have written meanwhile.
+  // Writes the added choices, merged with those that other processes have written meanwhile.
   void save();
 
-  // In cache_folder(); empty where there is none.
+  // In cache_folder(); empty if there is no such folder.
   static std::filesystem::path default_file();
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What the library says, without the places in its own sources and the empty lines.
+// The message of the library without its source locations and empty lines.
 std::string tidy(std::string_view message) {
   std::istringstream lines{std::string(message)};
   std::string out;
@@ -43,7 +43,7 @@ std::vector<const char*> c_strings(const std::vector<std::string>& strings) {
 
 void Reports::error(api::ErrorType type, std::string_view message) {
   std::lock_guard lock(mutex_);
-  if (!error_.empty()) return;  // later ones are mostly consequences of the first
+  if (!error_.empty()) return;  // later errors are mostly consequences of the first
   const char* kind = type == api::ErrorType::out_of_memory ? "out of memory"
                      : type == api::ErrorType::validation  ? "a command was refused"
                                                            : "the driver failed";
@@ -61,9 +61,10 @@ void Reports::raise() {
   if (!any_) return;
   std::lock_guard lock(mutex_);
   if (!lost_.empty())
-    throw DeviceError(fmt::format(
-        "webgpu: the device was lost: {}\n  hint: open it again and go on from the last checkpoint",
-        lost_));
+    throw DeviceError(
+        fmt::format("webgpu: the device was lost: {}\n  hint: open it again and continue from the "
+                    "last checkpoint",
+                    lost_));
   any_ = false;
   throw DeviceError("webgpu: " + std::exchange(error_, {}));
 }
@@ -87,7 +88,7 @@ Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
   limits.next = nullptr;
 
   std::vector<std::string> disable = options.disable;
-  disable.emplace_back("timestamp_quantization");  // to 0.1 ms, as a browser needs it
+  disable.emplace_back("timestamp_quantization");  // it rounds to 0.1 ms, for browsers
   const auto enabled = c_strings(options.enable), disabled = c_strings(disable);
   api::DawnToggles toggles;
   toggles.enabled_count = enabled.size();
@@ -102,7 +103,7 @@ Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
   descriptor.required_limits = &limits;
   descriptor.device_lost.mode = api::CallbackMode::allow_spontaneous;
   descriptor.device_lost.callback = on_lost;
-  descriptor.device_lost.userdata1 = lent(reports_);  // told once, at its very end at the latest
+  descriptor.device_lost.userdata1 = lent(reports_);  // called exactly once
   descriptor.uncaptured_error.callback = on_error;
   descriptor.uncaptured_error.userdata1 = reports_.get();
 
@@ -117,7 +118,7 @@ Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
   };
   done.userdata1 = &answer;
   api::FutureWaitInfo wait_info{call.AdapterRequestDevice(adapter.get(), &descriptor, done)};
-  call.InstanceWaitAny(instance_.get(), 1, &wait_info, 0);  // is done at once
+  call.InstanceWaitAny(instance_.get(), 1, &wait_info, 0);  // completes at once
   if (!answer.device)
     throw DeviceError(fmt::format("webgpu: cannot open {}: {}", info.name, answer.message));
   device_.reset(answer.device);
@@ -163,7 +164,7 @@ void Connection::describe_device() {
 void Connection::check() { reports_->raise(); }
 
 void Connection::watch() {
-  // The callbacks of an adopted device are its maker's.
+  // The owner of an adopted device keeps its callbacks, so ask for its state.
   if (adopted_ && done(lost_)) reports_->lost("its owner knows why");
   check();
 }
@@ -175,11 +176,11 @@ bool Connection::done(api::Future future) {
 }
 
 void Connection::wait(api::Future future, const char* what) {
-  // A slice is how late the loss of the device may be noticed.
+  // The longest time until the loss of the device is detected.
   const std::chrono::nanoseconds patience = options.patience,
                                  slice = std::chrono::milliseconds(200);
-  // The maker of an adopted device need not have asked for waits with a time limit, and an instance
-  // that has none writes a line to stderr when it is asked for one.
+  // The instance of an adopted device may have been created without timed waits. It would then
+  // print a line to stderr for each timed wait.
   const auto slice_ns =
       adopted_ ? 0 : static_cast<std::uint64_t>(std::min(patience, slice).count());
   const auto end = Clock::now() + patience;
@@ -208,7 +209,7 @@ std::string Connection::end_scope() {
     if (status == api::Status::success && type != api::ErrorType::none) *result = tidy(text.view());
   };
   popped.userdata1 = lent(message);
-  wait(call.DevicePopErrorScope(device(), popped), "what it says to a new object");
+  wait(call.DevicePopErrorScope(device(), popped), "checking a new object");
   return *message;
 }
 

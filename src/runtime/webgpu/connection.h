@@ -1,4 +1,4 @@
-// An open device: its handles, what it reports, and waiting with an end.
+// An open device: its handles, its error reports, and waits with a time limit.
 #pragma once
 
 #include <atomic>
@@ -10,12 +10,12 @@
 
 namespace tensorgrad::webgpu {
 
-// Filled by callbacks, on any thread; emptied by Connection::check.
+// Written by callbacks on any thread; read by Connection::check.
 class Reports {
  public:
   void error(api::ErrorType type, std::string_view message);
   void lost(std::string_view message);
-  void raise();  // the first error, once; the loss of the device, always
+  void raise();  // throws the first error once; throws the loss of the device every time
   bool is_lost() {
     std::lock_guard lock(mutex_);
     return !lost_.empty();
@@ -27,13 +27,13 @@ class Reports {
   std::string error_, lost_;
 };
 
-// What a callback is given to write to. It may be called after its caller gave up waiting, at the
-// end of the instance at the latest, so it holds a share until then.
+// Passes shared ownership of `target` to a callback. The callback may run after its caller gave up
+// waiting, at the latest when the instance ends.
 template <class T>
 void* lent(const std::shared_ptr<T>& target) {
   return new std::shared_ptr<T>(target);
 }
-// In the callback, which is called once.
+// Takes the ownership back in the callback, which runs once.
 template <class T>
 std::shared_ptr<T> taken_back(void* lent) {
   const std::unique_ptr<std::shared_ptr<T>> owned(static_cast<std::shared_ptr<T>*>(lent));
@@ -53,19 +53,19 @@ class Connection {
   api::Queue queue() const { return queue_.get(); }
   bool adopted() const { return adopted_; }
 
-  void check();  // raises what was reported
-  void watch();  // the same, and asks whether an adopted device is lost
+  void check();  // throws reported errors
+  void watch();  // check(), also for the loss of an adopted device
   bool is_lost() const { return reports_->is_lost(); }
   void report(api::ErrorType type, std::string_view message) { reports_->error(type, message); }
-  bool done(api::Future future);                    // never waits
-  void wait(api::Future future, const char* what);  // raises when the device is lost or hangs
+  bool done(api::Future future);                    // does not block
+  void wait(api::Future future, const char* what);  // throws if the device is lost or hangs
 
-  // For what is created: errors of this kind go to the matching end_scope, which returns their
-  // text.
+  // For the creation of objects: errors of this kind go to the matching end_scope(), which returns
+  // their text.
   void begin_scope(api::ErrorFilter filter);
   std::string end_scope();
 
-  // `what` is for the message when there is no memory.
+  // `what` names the buffer in an out-of-memory error.
   Handle<api::BufferImpl> make_buffer(std::uint64_t bytes, std::uint64_t usage,
                                       std::string_view what);
 

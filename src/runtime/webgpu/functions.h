@@ -5,7 +5,7 @@
 
 namespace tensorgrad::webgpu::api {
 
-// F(name without wgpu, result, arguments): each is a member of Functions and a symbol to be found.
+// F(name without wgpu, result, arguments): each is a member of Functions and a symbol to look up.
 // clang-format off
 #define TENSORGRAD_WEBGPU_FUNCTIONS(F)                                                              \
   F(CreateInstance, Instance, (const InstanceDescriptor*))                                          \

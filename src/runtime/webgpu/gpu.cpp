@@ -13,12 +13,12 @@ namespace tensorgrad::webgpu {
 
 namespace {
 
-// Larger transfers are cut, so that the memory they pass through stays small.
+// Larger transfers are split, so that they need little staging memory.
 constexpr std::uint64_t kPiece = 16u << 20;
 
 [[noreturn]] void too_large(std::uint64_t bytes, std::string_view what, const char* where,
                             std::uint64_t limit, std::string_view adapter) {
-  throw OutOfMemoryError(fmt::format("webgpu: too large: {} for {} in one {}, and {} allows {}",
+  throw OutOfMemoryError(fmt::format("webgpu: too large: {} for {} in one {}; {} allows {}",
                                      in_mib(static_cast<std::int64_t>(bytes)), what, where, adapter,
                                      in_mib(static_cast<std::int64_t>(limit))));
 }
@@ -74,7 +74,7 @@ Gpu::~Gpu() {
   try {
     parts_->stream.wait();
   } catch (const Error&) {
-    // There is nobody left to tell.
+    // A destructor must not throw.
   }
 }
 
@@ -127,7 +127,7 @@ std::shared_ptr<PendingRead> Gpu::read_later(const Buffer& from, std::uint64_t o
 void Gpu::read(const Buffer& from, std::uint64_t offset, std::span<std::byte> bytes) {
   check_range("read", from, offset, bytes.size());
   check();
-  std::shared_ptr<PendingRead> last;  // one piece is copied here while the next one is on its way
+  std::shared_ptr<PendingRead> last;  // copies one piece while the device sends the next
   while (!bytes.empty()) {
     const auto piece = bytes.first(std::min<std::size_t>(bytes.size(), kPiece));
     auto next = parts_->staging.read(from.get(), offset, piece.size(), piece.data());

@@ -14,29 +14,29 @@ struct Library {
   api::Functions call;
 };
 
-// The library of this process: the one that TENSORGRAD_WEBGPU_LIBRARY names, or else the first that
-// is there of those that library_places() lists. Loaded once and never unloaded. A DeviceError says
-// what is missing and how to get it; the next call tries again.
+// The library of this process: TENSORGRAD_WEBGPU_LIBRARY, or the first existing one of
+// library_places(). Loaded once and never unloaded. If it is missing, throws a DeviceError that
+// says how to get it; the next call tries again.
 const Library& library();
 
-// The first of these paths that exists. A DeviceError if none does.
+// The first of these paths that exists. Throws a DeviceError if none does.
 std::string first_of(const std::vector<std::string>& places);
 
-// Loads the library at this path. A DeviceError if it is none or not one that we know how to call.
+// Loads the library at this path. Throws a DeviceError if it is not a library that we can call.
 Library load_library(const std::string& path);
 
-// The library that made a device of the program's own: the one at this path, or that whose
-// wgpuGetProcAddress this is. With neither, the one that the program is linked with, or else
-// library(). Never unloaded.
+// The library that created a device of the program: the one at this path, or the one with this
+// wgpuGetProcAddress. With neither, the one that the program is linked with, or else library().
+// Never unloaded.
 const Library& library_of_program(const std::string& path, void* get_proc_address);
 
-// The file that the functions are in, and the one whose object a handle points at; empty where that
-// cannot be told.
+// The file of the functions, and the file whose object a handle points at; empty if unknown.
 std::string file_of(const Library& library);
 std::string maker_of(const void* handle);
 
-// Where the library is looked for, in this order: in lib/tensorgrad beside the folder of the
-// running program, in that program's folder, where the package was installed, where ./tg put it.
+// The search path of the library, in order: lib/tensorgrad beside the folder of the running
+// program, that program's folder, the installation folder of the package, the folder of ./tg
+// webgpu.
 std::vector<std::string> library_places();
 
 // Owns one reference to an object of the library.

@@ -9,7 +9,7 @@
 #include "runtime/webgpu/library.h"
 #include "support/fail.h"
 
-// Set by the build; a place that is not known is an empty string.
+// Set by the build; an unknown place is an empty string.
 #ifndef TENSORGRAD_WEBGPU_INSTALLED
 #define TENSORGRAD_WEBGPU_INSTALLED ""
 #endif
@@ -30,7 +30,7 @@ fs::path own_path() {
   Dl_info info{};
   if (!dladdr(reinterpret_cast<const void*>(&library_places), &info) || !info.dli_fname) return {};
   std::error_code error;
-  // A program that was started by its bare name is listed by that name.
+  // A program that was started by its bare name is listed under that name.
   fs::path path = fs::path(info.dli_fname).has_parent_path()
                       ? fs::canonical(info.dli_fname, error)
                       : fs::canonical("/proc/self/exe", error);
@@ -43,7 +43,7 @@ std::string file_of(const void* address) {
   return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
 }
 
-// A DeviceError if `find` does not know one of the functions.
+// Throws a DeviceError if `find` does not know one of the functions.
 template <class Find>
 Library with_functions(const std::string& path, Find find) {
   Library library;
@@ -59,7 +59,7 @@ Library with_functions(const std::string& path, Find find) {
 #undef TENSORGRAD_WEBGPU_FIND
   if (missing)
     throw DeviceError(
-        fmt::format("webgpu: {} is not the library that is needed, or too old: it has no {}\n"
+        fmt::format("webgpu: {} is another library or an old version: it has no {}\n"
                     "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
                     path, missing));
   return library;
@@ -91,7 +91,8 @@ std::string first_of(const std::vector<std::string>& places) {
 }
 
 Library load_library(const std::string& path) {
-  // Never closed: it has threads of its own. Local: it brings along the symbols of its own parts.
+  // Never closed, because it has its own threads. Local, because it exports symbols of its
+  // dependencies.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     throw DeviceError(
@@ -140,7 +141,7 @@ std::string file_of(const Library& library) {
   return file_of(reinterpret_cast<const void*>(library.call.DeviceAddRef));
 }
 
-// Dawn's handles point at objects that start with the address of their class's table of functions.
+// Dawn's handles point at objects that start with the address of their vtable.
 std::string maker_of(const void* handle) {
   return file_of(*static_cast<const void* const*>(handle));
 }

@@ -16,7 +16,7 @@ std::string key_of(const PipelineSpec& spec) {
   return key + '\n' + spec.wgsl;
 }
 
-// The lines around `line` (counted from 1) with their numbers, and a mark before that line.
+// The lines around `line` (counted from 1) with their numbers, and a mark at that line.
 std::string excerpt(const std::string& wgsl, std::uint64_t line, std::uint64_t around) {
   std::istringstream lines(wgsl);
   std::string text, out;
@@ -27,7 +27,7 @@ std::string excerpt(const std::string& wgsl, std::uint64_t line, std::uint64_t a
   return out;
 }
 
-// What the driver said of a pipeline that it was to make. It may come after the wait was given up.
+// The driver's answer to a request for a pipeline. It may come after the caller gave up waiting.
 struct Answer {
   Handle<api::ComputePipelineImpl> pipeline;
   std::string message;
@@ -127,7 +127,7 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
     if (progress) progress({done, total, CompileWork::shaders});
   };
   report(0);
-  for (Job& job : jobs) {  // all that are refused, before any is compiled
+  for (Job& job : jobs) {  // reports refused shaders before compiling any
     job.module = module(*job.spec);
     job.layout = layout(job.spec->accesses);
     job.answer = std::make_shared<Answer>(Answer{{nullptr, call.ComputePipelineRelease}, {}});
@@ -170,7 +170,7 @@ std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const Pipe
     result[i] = made[job_of.at(keys[i])];
     made_[keys[i]] = result[i];
   }
-  // Forget what nobody uses any more.
+  // Drops unused pipelines.
   std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });
   return result;
 }

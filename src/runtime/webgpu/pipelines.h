@@ -1,4 +1,5 @@
-// Compute pipelines: compiled side by side, shared by text, refused with the compiler's words.
+// Compute pipelines: compiled in parallel, shared if their specs are equal. Errors have the words
+// of the shader compiler.
 #pragma once
 
 #include <map>
@@ -10,7 +11,7 @@
 
 namespace tensorgrad::webgpu {
 
-// How a kernel's buffers are bound; one for each list of accesses.
+// The layout of a kernel's bindings; one per list of accesses.
 struct Layout {
   std::vector<Access> accesses;
   Handle<api::BindGroupLayoutImpl> group;

@@ -1,4 +1,4 @@
-// A shader of codegen/wgsl as the GPU takes it.
+// Converts a shader of codegen/wgsl to a PipelineSpec.
 #pragma once
 
 #include "codegen/wgsl/shader.h"

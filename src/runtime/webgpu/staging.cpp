@@ -10,19 +10,19 @@ namespace tensorgrad::webgpu {
 
 namespace {
 
-constexpr std::uint64_t kLargestKept = 4u << 20;  // larger buffers are made when they are needed
-constexpr std::size_t kMostReads = 1024;          // under way, however small
+constexpr std::uint64_t kLargestKept = 4u << 20;  // larger buffers are not reused
+constexpr std::size_t kMostReads = 1024;          // in flight, of any size
 
 }  // namespace
 
 Staging::~Staging() {
   for (const auto& read : under_way_) {
     if (read->submitted_) {
-      // Takes the request back; its callback is called here and not when the instance ends.
+      // Cancels the request, so that its callback runs here and not when the instance ends.
       connection_.call.BufferUnmap(read->buffer_.get());
       connection_.done(read->mapped_);
     }
-    *read->problem_ = "webgpu: the device was closed before the bytes were there";
+    *read->problem_ = "webgpu: the device was closed before the read finished";
     read->staging_ = nullptr;
     read->buffer_.reset();
   }
@@ -61,7 +61,7 @@ std::shared_ptr<PendingRead> Staging::read(api::Buffer from, std::uint64_t offse
 }
 
 void Staging::after_submit() {
-  // Those that are not submitted yet are the last ones.
+  // Unsubmitted reads are at the end.
   auto first = under_way_.end();
   while (first != under_way_.begin() && !(*std::prev(first))->submitted_) --first;
   for (; first != under_way_.end(); ++first) {
@@ -94,10 +94,10 @@ void Staging::finish(PendingRead& read) {
     if (!read.target_) read.bytes_.resize(read.size_);
     if (from && read.size_)
       std::memcpy(read.target_ ? read.target_ : read.bytes_.data(), from, read.size_);
-    if (!from) *read.problem_ = "webgpu: reading failed: the bytes cannot be reached";
+    if (!from) *read.problem_ = "webgpu: reading failed: the buffer has no mapped range";
     call.BufferUnmap(read.buffer_.get());
   } else {
-    connection_.watch();  // a lost device is the better reason
+    connection_.watch();  // reports a lost device instead, if that is the reason
   }
   give_back(read);
 }
@@ -106,7 +106,7 @@ void Staging::finish_oldest() {
   const std::shared_ptr<PendingRead> read = under_way_.front();
   if (!read->submitted_) stream_.submit();
   if (read.use_count() > 2) return finish(*read);
-  // Nobody wants it any more: unmapping takes the request back, which completes its future.
+  // Nobody holds this read any more. Unmapping cancels the request, which completes its future.
   connection_.call.BufferUnmap(read->buffer_.get());
   connection_.wait(read->mapped_, "a read");
   give_back(*read);
@@ -124,7 +124,7 @@ void Staging::give_back(PendingRead& read) {
 bool PendingRead::ready() { return !staging_ || staging_->ready(*this); }
 
 std::span<const std::byte> PendingRead::wait() {
-  // Kept alive by the caller, who holds this object.
+  // The caller holds this object, so it stays alive.
   if (staging_) staging_->finish(*this);
   if (!problem_->empty()) throw DeviceError(*problem_);
   return bytes_;

@@ -1,4 +1,4 @@
-// Buffers that bring bytes from the device to the host: reused, and bounded in what they hold.
+// Buffers for reads from the device: reused, and limited in total size.
 #pragma once
 
 #include <deque>
@@ -13,10 +13,10 @@ class Staging {
   Staging(Connection& connection, Stream& stream) : connection_(connection), stream_(stream) {}
   ~Staging();
 
-  // Records the copy. With a target, the bytes go there instead of into the read.
+  // Records the copy. With a target, the bytes go there instead of into the PendingRead.
   std::shared_ptr<PendingRead> read(api::Buffer from, std::uint64_t offset, std::uint64_t bytes,
                                     std::byte* target = nullptr);
-  void after_submit();  // asks for the bytes of the reads that were just submitted
+  void after_submit();  // maps the buffers of the reads that were just submitted
 
   bool ready(PendingRead& read);
   void finish(PendingRead& read);

@@ -1,4 +1,5 @@
-// The commands of a device: recorded, submitted, and waited for when too many are under way.
+// The command stream of a device: records and submits commands, and blocks if too many are in
+// flight.
 #pragma once
 
 #include <deque>
@@ -19,17 +20,17 @@ class Stream {
   void clear(api::Buffer buffer, std::uint64_t offset, std::uint64_t bytes);
   bool submitting() const { return submitting_; }
   void submit();
-  // Hands over what writes left with the queue, and keeps their number in bounds like that of
-  // submissions.
+  // Submits the writes that the queue holds, and limits how many are in flight, as for submissions.
   void flush_writes();
   void wait();
   bool idle();
 
-  // Called before commands are finished and after they were submitted.
+  // Called before the recorded commands are finished, and after they are submitted.
   std::function<void()> before_submit, after_submit;
 
-  // With timestamps: query 2i and 2i+1 of the set are for the i-th dispatch since the last submit.
-  static constexpr std::uint32_t kQueries = 4096;  // as many as a set may have
+  // With timestamps, queries 2i and 2i+1 of the set belong to the i-th dispatch since the last
+  // submit.
+  static constexpr std::uint32_t kQueries = 4096;  // maximum size of a set
   void profile(bool on);
   std::uint32_t timed() const { return timed_; }
   void resolve_times(api::Buffer to);
@@ -46,7 +47,7 @@ class Stream {
   Handle<api::CommandEncoderImpl> encoder_{nullptr, nullptr};
   Handle<api::ComputePassEncoderImpl> pass_{nullptr, nullptr};
   Handle<api::QuerySetImpl> queries_{nullptr, nullptr};
-  api::ComputePipeline pipeline_ = nullptr;  // set in the pass
+  api::ComputePipeline pipeline_ = nullptr;  // the current one of the pass
   api::BindGroup buffers_ = nullptr;
   std::deque<api::Future> in_flight_;
   bool profiling_ = false, submitting_ = false;

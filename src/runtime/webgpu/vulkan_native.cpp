@@ -8,7 +8,7 @@ namespace tensorgrad::webgpu {
 
 namespace {
 
-// VkInstanceCreateInfo with nothing asked for.
+// VkInstanceCreateInfo without layers or extensions.
 struct InstanceCreateInfo {
   std::uint32_t type = 1;
   const void* next = nullptr;

@@ -1,5 +1,5 @@
-// Whether Vulkan has any driver. Asked before Dawn is, because Dawn complains on stderr when there
-// is none, and because the answer tells what to install.
+// Checks whether Vulkan has any driver. Runs before Dawn, because Dawn prints to stderr when there
+// is none, and because the answer tells users what to install.
 #pragma once
 
 namespace tensorgrad::webgpu {
@@ -18,7 +18,7 @@ class Vulkan {
  private:
   State state_ = State::no_loader;
   void* loader_ = nullptr;
-  void* instance_ = nullptr;  // kept while Dawn makes its own, so that drivers are loaded once
+  void* instance_ = nullptr;  // kept while Dawn creates its own, so that drivers are loaded once
 };
 
 }  // namespace tensorgrad::webgpu

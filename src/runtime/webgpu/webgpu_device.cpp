@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codegen/wgsl/shader.h"
+#include "runtime/webgpu/emitted_shaders.h"
 #include "runtime/webgpu/gpu.h"
 #include "runtime/webgpu/shader_spec.h"
 #include "runtime/webgpu/tuner.h"
@@ -56,24 +57,9 @@ struct Dispatches {
       bound{};  // serials of the buffers that the bind groups were made for
 };
 
-class GpuEmitted : public Emitted {
- public:
-  std::string text() const override {
-    std::string out;
-    for (const wgsl::Shader& shader : shaders)
-      out += fmt::format("// {}: {} x {} workgroups\n{}\n", shader.name, shader.workgroups[0],
-                         shader.workgroups[1], shader.wgsl);
-    return out;
-  }
-
-  std::vector<ir::Kernel> kernels;  // tuned
-  std::vector<wgsl::Shader> shaders;
-  int tag = 0;
-};
-
 class GpuLoaded : public Loaded {
  public:
-  GpuLoaded(std::shared_ptr<const GpuEmitted> emitted, CompileCallback progress_)
+  GpuLoaded(std::shared_ptr<const EmittedShaders> emitted, CompileCallback progress_)
       : code(std::move(emitted)), progress(std::move(progress_)) {}
   std::string text() const override {
     std::string out = fmt::format("{} dispatches in one compute pass\n", together.list.size());
@@ -90,7 +76,7 @@ class GpuLoaded : public Loaded {
   std::int64_t passes() const override { return together.list.empty() ? 0 : 1; }
   std::int64_t submits() const override { return together.list.empty() ? 0 : 1; }
 
-  const std::shared_ptr<const GpuEmitted> code;
+  const std::shared_ptr<const EmittedShaders> code;
   const CompileCallback progress;
   Dispatches together;
   std::optional<Dispatches>
@@ -173,19 +159,16 @@ class WebGpuDevice : public Device {
   std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
                                       const CompileCallback& progress) override {
     std::lock_guard lock(*mutex_);
-    auto out = std::make_shared<GpuEmitted>();
-    out->tag = tag;
-    out->kernels = kernels;
-    tuner_.choose(out->kernels, target(0), progress);
-    out->shaders = wgsl::emit(out->kernels, target(tag), checks_ids(*out));
-    return out;
+    std::vector<ir::Kernel> tuned = kernels;
+    tuner_.choose(tuned, target(0), progress);
+    return std::make_shared<EmittedShaders>(std::move(tuned), target(tag));
   }
 
   std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
                                const CompileCallback& progress) override {
     std::lock_guard lock(*mutex_);
-    auto out =
-        std::make_shared<GpuLoaded>(std::static_pointer_cast<const GpuEmitted>(emitted), progress);
+    auto out = std::make_shared<GpuLoaded>(std::static_pointer_cast<const EmittedShaders>(emitted),
+                                           progress);
     std::vector<Dispatch> list;
     for (const wgsl::Shader& shader : out->code->shaders)
       list.push_back({.shader = shader, .pipeline = nullptr, .buffers = nullptr});
@@ -278,16 +261,11 @@ class WebGpuDevice : public Device {
             .tag = tag};
   }
 
-  static bool checks_ids(const GpuEmitted& code) {
-    return std::any_of(code.kernels.begin(), code.kernels.end(), wgsl::checks_ids);
-  }
-
   Dispatches apart(const GpuLoaded& own) {
-    const GpuEmitted& code = *own.code;
+    const EmittedShaders& code = *own.code;
     std::vector<Dispatch> list;
     for (std::size_t k = 0; k < code.kernels.size(); ++k)
-      for (wgsl::Shader& shader :
-           wgsl::emit({&code.kernels[k], 1}, target(code.tag), checks_ids(code)))
+      for (wgsl::Shader& shader : wgsl::emit({&code.kernels[k], 1}, target(code.tag), code.guarded))
         list.push_back({.kernel = static_cast<std::int64_t>(k),
                         .shader = std::move(shader),
                         .pipeline = nullptr,

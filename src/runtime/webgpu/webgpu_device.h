@@ -1,4 +1,4 @@
-// A GPU as a device: kernels become shaders, a run becomes a list of dispatches.
+// A GPU as a Device: kernels become shaders, and a run becomes a list of dispatches.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@ class Gpu;
 
 namespace tensorgrad::runtime {
 
-// The adapter with this place in webgpu::adapters(). `name` is what the device calls itself.
+// Opens the adapter with this index in webgpu::adapters(). `name` is the name of the device.
 std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name);
-// One that is open already.
+// Uses a Gpu that is already open.
 std::shared_ptr<Device> make_webgpu_device(std::unique_ptr<webgpu::Gpu> gpu, std::string name);
 
-// Whether it was lost: it will never run anything again.
+// Whether the device was lost: it will never run anything again.
 bool is_lost(Device& device);
-// What is under a device that make_webgpu_device() made.
+// The Gpu of a device that make_webgpu_device() made.
 webgpu::Gpu& gpu_under(Device& device);
 
 }  // namespace tensorgrad::runtime

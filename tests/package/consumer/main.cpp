@@ -1,4 +1,4 @@
-// A user's first program: fits the line y = 2x + 1 and exits with 0 only when it has.
+// A user's first program: fits the line y = 2x + 1 and exits with 0 only if that worked.
 #include <tensorgrad/tensorgrad.h>
 #include <tensorgrad/webgpu.h>
 

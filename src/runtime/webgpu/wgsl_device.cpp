@@ -1,0 +1,69 @@
+#include "runtime/webgpu/wgsl_device.h"
+
+#include "runtime/webgpu/emitted_shaders.h"
+#include "tensorgrad/error.h"
+
+namespace tensorgrad::runtime {
+
+namespace {
+
+[[noreturn]] void refuse() {
+  throw DeviceError("wgsl: this device only shows shaders: it cannot run them");
+}
+
+class ShownShaders : public Loaded {
+ public:
+  explicit ShownShaders(std::shared_ptr<const EmittedShaders> emitted)
+      : emitted_(std::move(emitted)) {}
+  std::string text() const override {
+    return fmt::format("{} dispatches, not loaded\n", dispatches());
+  }
+  std::int64_t dispatches() const override {
+    return static_cast<std::int64_t>(emitted_->shaders.size());
+  }
+  std::int64_t passes() const override { return emitted_->shaders.empty() ? 0 : 1; }
+  std::int64_t submits() const override { return passes(); }
+
+ private:
+  std::shared_ptr<const EmittedShaders> emitted_;
+};
+
+class WgslDevice : public Device {
+ public:
+  std::string name() const override { return kWgslDevice; }
+  int threads() const override { return 0; }
+  const ir::DeviceModel& model() const override { return ir::gpu_model(); }
+  std::int64_t largest_buffer() const override {
+    return std::numeric_limits<std::int64_t>::max() / 4;
+  }
+  std::unique_ptr<Buffer> allocate(std::int64_t, std::string_view) override {
+    return std::make_unique<Buffer>();
+  }
+  std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
+                                      const CompileCallback&) override {
+    return std::make_shared<EmittedShaders>(kernels, wgsl::Target{.tag = tag});
+  }
+  std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
+                               const CompileCallback&) override {
+    return std::make_shared<ShownShaders>(
+        std::static_pointer_cast<const EmittedShaders>(std::move(emitted)));
+  }
+
+  void clear(Buffer&) override { refuse(); }
+  void upload(Buffer&, std::int64_t, std::span<const std::byte>) override { refuse(); }
+  void read(const Buffer&, std::int64_t, std::span<std::byte>) override { refuse(); }
+  std::unique_ptr<Pending> read_later(const Buffer&, std::int64_t, std::int64_t) override {
+    refuse();
+  }
+  void submit(Loaded&, const Spaces&) override { refuse(); }
+  bool immediate() const override { return true; }
+  void wait() override {}
+  void profile(bool) override { refuse(); }
+  std::vector<Time> take_times(Loaded&) override { refuse(); }
+};
+
+}  // namespace
+
+std::shared_ptr<Device> make_wgsl_device() { return std::make_shared<WgslDevice>(); }
+
+}  // namespace tensorgrad::runtime
