@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/rewrite.h"
+#include "support/integers.h"
 #include "tensorgrad/ops.h"
 
 namespace tensorgrad::passes {
@@ -15,15 +16,32 @@ using ir::PadAttrs;
 
 namespace {
 
-// The terms of a tree of additions, as far as they are pads; false where one is something else.
-bool pads_of(const Graph& graph, NodeId id, std::vector<const Node*>& out) {
-  const Node& node = graph[id];
-  if (is(node, OpId::add))
-    return pads_of(graph, node.inputs[0], out) && pads_of(graph, node.inputs[1], out);
-  if (!is(node, OpId::pad)) return false;
-  out.push_back(&node);
-  return true;
-}
+// Trees of additions whose terms are all pads.
+class PadSums {
+ public:
+  explicit PadSums(const Graph& graph) : graph_(graph) {}
+
+  bool contains(NodeId id) {
+    // Nodes come in order, operands first.
+    for (auto next = static_cast<NodeId>(known_.size()); next <= id; ++next) {
+      const Node& node = graph_[next];
+      known_.push_back(
+          is(node, OpId::pad) ||
+          (is(node, OpId::add) && known_[usize(node.inputs[0])] && known_[usize(node.inputs[1])]));
+    }
+    return known_[usize(id)];
+  }
+  // The pads of such a tree.
+  void collect(NodeId id, std::vector<const Node*>& out) const {
+    const Node& node = graph_[id];
+    if (is(node, OpId::pad)) return out.push_back(&node);
+    for (const NodeId input : node.inputs) collect(input, out);
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> known_;
+};
 
 // Whether they fill the axis one after the other.
 bool side_by_side(const std::vector<const Node*>& parts, const Shape& shape) {
@@ -41,11 +59,12 @@ bool side_by_side(const std::vector<const Node*>& parts, const Shape& shape) {
 
 Graph join(const Graph& graph) {
   Rewriter rewriter;
+  PadSums sums(rewriter.graph());
   return rewriter.run(graph, [&](const Node& n) -> NodeId {
     if (!is(n, OpId::add) || n.type.dtype != DType::f32) return -1;
+    if (!sums.contains(n.inputs[0]) || !sums.contains(n.inputs[1])) return -1;
     std::vector<const Node*> parts;
-    for (const NodeId input : n.inputs)
-      if (!pads_of(rewriter.graph(), input, parts)) return -1;
+    for (const NodeId input : n.inputs) sums.collect(input, parts);
     // Empty parts begin where the next does, and come first.
     std::stable_sort(parts.begin(), parts.end(), [](const Node* a, const Node* b) {
       const auto &x = a->as<PadAttrs>(), &y = b->as<PadAttrs>();

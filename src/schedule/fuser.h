@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -63,12 +64,19 @@ class Fuser {
   ir::NodeId final_reader(ir::NodeId id) const;
   bool reads(int b, int a) const;
   bool try_to_merge(int a, int b);
+  // Groups that may merge without reading each other.
+  struct SingleValues {
+    std::set<int> plain, reductions;
+  };
   bool is_single_value(const Group& g) const;
+  int next_to_merge(int a, int after, const std::set<int>& neighbours,
+                    const SingleValues& singles) const;
 
   // side_by_side.cpp
   void merge_side_by_side();
   void ride_with_products();
   bool shares_operand(const Group& a, const Group& b) const;
+  bool may_be_beside(const Group& g) const;
   bool same_lines(const Group& a, const Group& b) const;
   bool same_left(const Group& a, const Group& b) const;
   ir::NodeId first_product(const Group& g) const;

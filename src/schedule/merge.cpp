@@ -104,30 +104,46 @@ bool Fuser::try_to_merge(int a, int b) {
   return true;
 }
 
-// Every group is tried with its neighbours, in order, until nothing changes.
+// The groups that `a` may merge with and that have a higher number than `after`: its neighbours,
+// and single values. Two reductions to single values merge only as neighbours.
+int Fuser::next_to_merge(int a, int after, const std::set<int>& neighbours,
+                         const SingleValues& singles) const {
+  int best = -1;
+  const auto consider = [&](const std::set<int>& groups) {
+    const auto next = groups.upper_bound(after);
+    if (next != groups.end() && (best < 0 || *next < best)) best = *next;
+  };
+  consider(neighbours);
+  if (is_single_value(out_.groups[usize(a)])) {
+    consider(singles.plain);
+    if (!out_.groups[usize(a)].reduces) consider(singles.reductions);
+  }
+  return best;
+}
+
+// Every group is tried with the groups of higher numbers, in order, until nothing changes.
 void Fuser::merge_rows() {
   const int n = static_cast<int>(out_.groups.size());
   for (bool again = true; again;) {
     again = false;
-    std::vector<int> singles;
+    SingleValues singles;
     for (int g = 0; g < n; ++g)
-      if (is_single_value(group(g))) singles.push_back(g);
+      if (is_single_value(group(g)))
+        (group(g).reduces ? singles.reductions : singles.plain).insert(g);
     for (int a = 0; a < n; ++a) {
       if (!plain_rows(group(a))) continue;
-      std::set<int> near;
-      const auto add_neighbours = [&] {
-        dependencies_.for_each_needed(a, [&](int g) { near.insert(g); });
-        dependencies_.for_each_needing(a, [&](int g) { near.insert(g); });
-        if (is_single_value(group(a))) near.insert(singles.begin(), singles.end());
+      std::set<int> neighbours;
+      const auto add_neighbours = [&](int of) {
+        dependencies_.for_each_needed(of, [&](int g) { neighbours.insert(g); });
+        dependencies_.for_each_needing(of, [&](int g) { neighbours.insert(g); });
       };
-      add_neighbours();
-      for (auto b = near.upper_bound(a); b != near.end();) {
-        const int other = *b;
-        if (try_to_merge(a, other)) {
-          again = true;
-          add_neighbours();
-        }
-        b = near.upper_bound(other);
+      add_neighbours(a);
+      for (int b = a; (b = next_to_merge(a, b, neighbours, singles)) >= 0;) {
+        if (group(a).nodes.size() >= kMostNodes) break;
+        if (!try_to_merge(a, b)) continue;
+        again = true;
+        singles.plain.erase(b), singles.reductions.erase(b);
+        add_neighbours(a);
       }
     }
   }

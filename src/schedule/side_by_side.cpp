@@ -33,11 +33,16 @@ bool Fuser::shares_operand(const Group& a, const Group& b) const {
   });
 }
 
+// Reductions down columns, of long rows, and to one value.
+bool Fuser::may_be_beside(const Group& g) const {
+  return g.reduces && (g.kind == Group::Kind::columns || g.length > kLongestRow || g.lines == 1);
+}
+
 // Which axes are reduced must agree, for the rows of a columns kernel to be the same ones.
 bool Fuser::same_lines(const Group& a, const Group& b) const {
-  if (a.kind != b.kind || a.lines != b.lines || a.length != b.length || !a.reduces || !b.reduces)
-    return false;
-  if (a.kind == Group::Kind::rows) return a.length > kLongestRow || a.lines == 1;
+  if (a.kind != b.kind || a.lines != b.lines || a.length != b.length) return false;
+  if (!may_be_beside(a) || !may_be_beside(b)) return false;
+  if (a.kind == Group::Kind::rows) return true;
   const auto order_of = [&](const Group& g) {
     for (const NodeId id : g.nodes)
       if (graph_[id].op->core == Core::reduce)
@@ -72,7 +77,7 @@ void Fuser::merge_side_by_side() {
   const auto each_base = [&](const Group& g, auto f) {
     if (g.kind == Group::Kind::matmul)
       f(by_left[operands_[usize(first_product(g))][0].base]);
-    else if (g.reduces)
+    else if (may_be_beside(g))
       for (const NodeId base : shared_bases(g)) f(by_operand[base]);
   };
   const int n = static_cast<int>(out_.groups.size());
