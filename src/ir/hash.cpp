@@ -100,7 +100,7 @@ std::uint64_t structural_hash(const Graph& graph) {
     hash.add(ir::hash(node.attrs));
     hash.add(node.type);
   }
-  hash.add(graph.flat.size());
+  if (!graph.flat.empty()) hash.add(graph.flat.size());
   for (const FlatRange& range : graph.flat) {
     hash.add(range.parameter);
     hash.add(range.offset);

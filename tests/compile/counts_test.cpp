@@ -108,8 +108,9 @@ TEST(Stages, AreThoseOfTheTableAndAllDiffer) {
   EXPECT_EQ(texts.size(), stages.size() - 1);  // this model has nothing to recognise
   auto infer = train.attach({.inputs = {{"x", {1, 3}}}}, mlp_output);
   for (const std::string& stage : stage_names())
-    if (stage != "differentiate" && stage != "update")
+    if (stage != "differentiate" && stage != "update") {
       EXPECT_FALSE(infer.show(stage).empty()) << stage;
+    }
 }
 
 std::vector<std::string> timed(const ProgramHandle& program) {
@@ -135,11 +136,13 @@ TEST(Stages, ThePlanNamesTheUsersLines) {
   auto train = compile_mlp();
   int in_l1 = 0;
   for (const PlannedKernel& kernel : train.plan()) {
-    if (kernel.kind == "matmul")
-      EXPECT_TRUE(kernel.where.find(", at ") != kernel.where.npos) << kernel.where;
+    if (kernel.kind == "matmul") {
+      EXPECT_NE(kernel.where.find(", at "), std::string::npos) << kernel.where;
+    }
     in_l1 += kernel.where.starts_with("l1, at ");
-    if (!kernel.where.empty())
+    if (!kernel.where.empty()) {
       EXPECT_NE(train.show("plan").find("  # " + kernel.where), std::string::npos);
+    }
   }
   EXPECT_GE(in_l1, 1);
 }

@@ -27,9 +27,13 @@ TEST(ParseErrors, InsideAGraph) {
       "%1 = parameter {name=\"w\", dtype=f32, shape=[3,4]}\n";
   const Case cases[] = {
       // statements
-      {"result", "4: result is no kind of result (output, capture, gradient or update)"},
+      {"result",
+       "4: result is no kind of result (output, capture, gradient, update, flat_gradient, "
+       "flat_update)"},
       {"!", "4: expected a node, a result or '}', found \"!\""},
-      {"graph {", "4: graph is no kind of result (output, capture, gradient or update)"},
+      {"graph {",
+       "4: graph is no kind of result (output, capture, gradient, update, flat_gradient, "
+       "flat_update)"},
       {"output x = %0", "4: expected '\"', found \"x = %0\""},
       {"output \"x\" %0", "4: expected '=', found \"%0\""},
       {"output \"x\" = 0", "4: expected '%', found \"0\""},
@@ -119,6 +123,8 @@ TEST(ParseErrors, InsideAGraph) {
        "4: the shape [1099511627776,0,2] is too large"},
       {"%2 = input {name=\"y\", dtype=f32, shape=[1048576,1048576]}\n%3 = outer(%2, %0)",
        "5: outer: f32[1048576,1048576,2,3] is too large"},
+      // ranges of the flat parameters
+      {"range \"w\" = [0,4]", "4: ranges stand before the nodes"},
       // call sites
       {"%2 = neg(%0) @", "4: expected a name, found the end of the line"},
       {"%2 = neg(%0) @ a.cpp", "4: expected ':', found the end of the line"},

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "ir/syntax.h"
+#include "ops/table.h"
 #include "support/bits.h"
 #include "tensorgrad/reflect.h"
 #include "tests/ir/local_ops.h"
@@ -131,6 +132,53 @@ TEST(RoundTrip, NamesOfAnyBytes) {
       g.results.push_back({kind, name, 2});
     expect_round_trip(g);
   }
+}
+
+constexpr const char* kFlatText = R"(graph {
+  range "l1.W" = [0,4]
+  range "empty" = [64,0]
+  range "l1.b" = [64,2]
+  %0 = flat_parameters {name="", dtype=f32, shape=[128]} : f32[128]
+  %1 = flat_state {name="m", dtype=f32, shape=[128]} : f32[128]
+  %2 = neg(%0) : f32[128]
+  flat_gradient "" = %2
+  flat_update "" = %2
+  flat_update "m" = %1
+}
+)";
+
+TEST(RoundTrip, FlatParameters) {
+  const Graph g = parse(kFlatText, ops::find_primitive);
+  EXPECT_EQ(print(g), kFlatText);
+  EXPECT_EQ(g.flat[2], (FlatRange{"l1.b", 64, 2}));
+  verify(g);
+  Graph without = g;
+  without.flat.clear();
+  EXPECT_NE(structural_hash(g), structural_hash(without));
+}
+
+TEST(ParseErrors, FlatParameters) {
+  const auto error = [](const std::string& old, const std::string& now) {
+    std::string text = kFlatText;
+    text.replace(text.find(old), old.size(), now);
+    try {
+      parse(text, ops::find_primitive);
+    } catch (const UserError& e) {
+      return std::string(e.what());
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(error("[64,2]", "[60]"), "graph text, line 4: a range is [offset,elements]: [60]");
+  EXPECT_EQ(error("\"empty\" = [64,0]", "\"empty\" = [3,0]"),
+            "graph text, line 3: range \"empty\": [3,0] does not come behind 4");
+  EXPECT_EQ(error("\"l1.b\"", "\"l1.W\""),
+            "graph text, line 4: range \"l1.W\": the parameter has two ranges");
+  EXPECT_EQ(error("shape=[128]} : f32[128]", "shape=[65]}"),
+            "graph text, line 5: the ranges end at 66, and flat_parameters has 65 elements");
+  EXPECT_EQ(error("flat_update \"m\"", "flat_update \"v\""),
+            "graph text, line 10: flat_update \"v\": no flat state has that name");
+  EXPECT_EQ(error("flat_gradient \"\"", "flat_gradient \"w\""),
+            "graph text, line 8: flat_gradient \"w\": the flat gradient has no name");
 }
 
 std::vector<double> interesting_doubles() {
