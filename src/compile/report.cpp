@@ -3,6 +3,7 @@
 
 #include "codegen/wgsl/shader.h"
 #include "compile/session.h"
+#include "kernels/lower.h"
 #include "support/fail.h"
 #include "support/integers.h"
 #include "support/text.h"
@@ -130,7 +131,7 @@ std::string Session::show(const Program& program, std::string_view stage) const 
     }
     return out;
   }
-  if (stage == "wgsl") return wgsl_text(program.main->kernels);
+  if (stage == "wgsl") return wgsl_text(kernels::lower(plan, ir::gpu_model()));
   for (const ir::Kernel& kernel : program.main->kernels) out += kernel.text();
   return out;
 }

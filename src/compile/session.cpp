@@ -180,7 +180,7 @@ std::unique_ptr<Variant> Session::compile(const ir::Graph& graph, Program& progr
   variant->plan = schedule::plan(simplify(graph, captures, without),
                                  {param_layout_, state_layout_, program.inputs}, without,
                                  device_->largest_buffer());
-  variant->kernels = kernels::lower(variant->plan);
+  variant->kernels = kernels::lower(variant->plan, device_->model());
   const schedule::Plan& plan = variant->plan;
   const auto elements = [&](Space space) { return plan.elements[usize(space)]; };
   // Allocate before the kernels are compiled, which takes a while, so that lack of memory fails

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/device_model.h"
 #include "ir/kernel.h"
 #include "tensorgrad/device.h"
 #include "tensorgrad/progress.h"
@@ -63,6 +64,8 @@ class Device {
   virtual ~Device() = default;
   virtual std::string name() const = 0;
   virtual int threads() const = 0;
+  // What kernels for this device are lowered with.
+  virtual const ir::DeviceModel& model() const = 0;
 
   // Elements that allocate() gives at most in one piece, if memory lasts.
   virtual std::int64_t largest_buffer() const = 0;

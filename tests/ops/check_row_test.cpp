@@ -67,6 +67,7 @@ class Suspicious : public runtime::Device {
     device_->submit(loaded, spaces);
   }
   bool immediate() const override { return true; }
+  const ir::DeviceModel& model() const override { return device_->model(); }
   void wait() override {}
   void profile(bool) override {}
   std::vector<Time> take_times(runtime::Loaded&) override { return {}; }

@@ -139,7 +139,7 @@ std::vector<std::uint32_t> run(const Case& c, bool noted) {
   schedule::Layout parameters, state, inputs;
   const schedule::Plan plan =
       schedule::plan(ir::parse(text, ops::find_primitive), {parameters, state, inputs});
-  const auto loaded = device->load(kernels::lower(plan), 0);
+  const auto loaded = device->load(kernels::lower(plan, ir::gpu_model()), 0);
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces{};
   for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -138,7 +138,7 @@ std::string shaders_of(const std::string& body) {
     if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
   const schedule::Plan plan = schedule::plan(passes::simplify(graph), {parameters, state, inputs});
   std::string out;
-  for (const wgsl::Shader& shader : wgsl::emit(kernels::lower(plan), {}, true))
+  for (const wgsl::Shader& shader : wgsl::emit(kernels::lower(plan, ir::gpu_model()), {}, true))
     out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1],
                        shader.wgsl);
   return out;
@@ -172,7 +172,8 @@ TEST(Shaders, UseASecondDimensionWhereOneIsTooShort) {
       "= %1\n}\n",
       ops::find_primitive);
   schedule::Layout parameters, state, inputs;
-  const auto kernels = kernels::lower(schedule::plan(graph, {parameters, state, inputs}));
+  const auto kernels =
+      kernels::lower(schedule::plan(graph, {parameters, state, inputs}), ir::gpu_model());
   const auto shaders = wgsl::emit(std::span(kernels).first(1), {.workgroups = 3}, false);
   ASSERT_EQ(shaders.size(), 1u);
   EXPECT_EQ(shaders[0].workgroups, (std::array<std::uint32_t, 3>{3, 2, 1}));  // 4 are needed

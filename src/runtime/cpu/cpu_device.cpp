@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "codegen/cpu/compiled.h"
+#include "codegen/cpu/simd.h"
 #include "runtime/cpu/pool.h"
 #include "runtime/cpu/subnormals.h"
 #include "support/fail.h"
@@ -58,7 +59,7 @@ class CpuLoaded : public Loaded {
     report();
     for (const ir::Kernel& kernel : kernels) {
       compiled.push_back(cpu::compile(kernel));
-      names.push_back(fmt::format("{}: {}", ir::name(kernel.kind), kernel.name));
+      names.push_back(fmt::format("{}: {}", ir::kind_name(kernel), kernel.name));
       report();
     }
   }
@@ -86,6 +87,10 @@ class CpuDevice : public Device {
 
   std::string name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
+  const ir::DeviceModel& model() const override {
+    if (cpu::uses_amx_always()) return ir::cpu_model(ir::CpuUnits::amx);
+    return ir::cpu_model(cpu::uses_amx() ? ir::CpuUnits::vectors_and_amx : ir::CpuUnits::vectors);
+  }
 
   void clear(Buffer& buffer) override { static_cast<CpuBuffer&>(buffer).clear(); }
   std::int64_t largest_buffer() const override {
