@@ -169,15 +169,9 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
   for (std::size_t s = 0; s < owned.size(); ++s) owned[s].resize(before[s].size());
   const auto own = [&](const ir::Store& store) {
     const auto begin = owned[usize(store.place.space)].begin() + store.place.offset;
-    std::fill(begin, begin + plan.graph[store.node].type.shape.count(), true);
+    std::fill(begin, begin + store.elements, true);
   };
-  for (const Kernel& kernel : kernels) {
-    std::for_each(kernel.stores.begin(), kernel.stores.end(), own);
-    for (const ir::MatmulPart& part : kernel.parts) {
-      std::for_each(part.stores.begin(), part.stores.end(), own);
-      if (part.sums_columns) own(part.column_sums);
-    }
-  }
+  for (const Kernel& kernel : kernels) ir::for_each_store(kernel, own);
   for (std::size_t s = 0; s < owned.size(); ++s)
     for (std::size_t i = 0; i < owned[s].size(); ++i)
       if (!owned[s][i] && after[s][i] != before[s][i])
@@ -192,7 +186,7 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
 static Evaluated run(runtime::Device& device, std::shared_ptr<runtime::Loaded>& loaded,
                      const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
   const schedule::Plan plan = make_plan(graph, device.model(), options);
-  std::vector<Kernel> kernels = kernels::lower(plan);
+  std::vector<Kernel> kernels = kernels::lower(plan, device.model());
   for (auto first = kernels.begin(); options.backwards && first != kernels.end();) {
     const auto last = std::find_if(first, kernels.end(),
                                    [&](const Kernel& k) { return k.stage != first->stage; });

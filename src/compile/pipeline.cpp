@@ -113,7 +113,7 @@ void run_plan(Compilation& c) {
                           c.request.without, c.device->largest_buffer());
 }
 
-void run_lower(Compilation& c) { c.kernels = kernels::lower(c.plan); }
+void run_lower(Compilation& c) { c.kernels = kernels::lower(c.plan, c.device->model()); }
 
 void run_emit(Compilation& c) { c.emitted = c.device->emit(c.kernels, c.tag, c.progress); }
 

@@ -1,15 +1,20 @@
-// Kernel: the loop level. An iteration space, a scalar program whose loads go through index maps,
-// and one of a few structured cores over that space. Every backend consumes this and nothing else.
+// Kernel: the loop level. A kernel is one of a few kinds (`Kernel::Core`), each with an iteration
+// space, scalar programs whose loads go through index maps, and stores. Every backend consumes
+// kernels and nothing else.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "ir/graph.h"
 #include "ir/index_map.h"
 #include "ir/scalar.h"
 #include "ir/sequence.h"
+#include "ir/variants.h"
 
 namespace tensorgrad::ir {
 
@@ -42,8 +47,9 @@ struct Place {
 struct Load {
   enum class Source : std::uint8_t { memory, iota, constant };
   Source source = Source::memory;
-  Place place;       // memory
-  double value = 0;  // constant
+  Place place;                // memory
+  std::int64_t elements = 0;  // memory: how many the tensor has, from its place on
+  double value = 0;           // constant
   DType dtype = DType::f32;
   IndexMap map =
       IndexMap::contiguous({});  // over the kernel's space; iota: the address is the value
@@ -52,65 +58,193 @@ struct Load {
 // A value that goes to memory, in the row-major order of its elements (or lines).
 struct Store {
   Place place;
+  std::int64_t elements = 0;  // how many the tensor has, from its place on: all are written
   DType dtype = DType::f32;
   Reg value = -1;    // of the kernel's program, or of a part's epilogue
   NodeId node = -1;  // whose result it is
 };
 
-// One product of a matmul kernel: the columns that come from one right operand.
+// An iteration space of `lines` times `length` elements.
+struct Lines {
+  std::int64_t lines = 1, length = 1;
+  std::int64_t elements() const { return lines * length; }
+  Lines space() const { return *this; }
+};
+
+// A program over lines. Loads have the space as their shape. A store has an element per line if its
+// value is one per line (`Instr::line`), else one per element.
+struct LinesKernel : Lines {
+  ScalarProgram program;
+  std::vector<Store> stores;
+};
+
+// `lines` rows of `length` elements; reductions run along rows.
+struct RowsKernel : LinesKernel {
+  static constexpr const char* kName = "rows";
+  RowsVariant variant;
+};
+
+// `length` rows of `lines` elements; reductions run down columns. All stores are per line.
+struct ColumnsKernel : LinesKernel {
+  static constexpr const char* kName = "columns";
+  ColumnsVariant variant;
+};
+
+// The position of the best element of each row. The last register of the program is the element.
+struct ArgReduceKernel : Lines {
+  static constexpr const char* kName = "arg_reduce";
+  ScalarProgram program;
+  Combine combine = Combine::max;  // max or min
+  Store store;                     // one position per row
+};
+
+// The running sum along each row.
+struct ScanKernel : Lines {
+  static constexpr const char* kName = "scan";
+  ScalarProgram program;
+  bool reverse = false;  // from the end
+  Store store;
+  IndexMap store_map = IndexMap::contiguous({});  // where the elements of the rows go
+  ScanVariant variant;
+};
+
+// The part of a matmul kernel that comes from one right operand.
 struct MatmulPart {
   std::int64_t N = 0;
-  ScalarProgram b;         // over [batch..., K, N]: the right operand
-  ScalarProgram epilogue;  // over [batch..., M, N]: what becomes of the product
+  ScalarProgram b;         // over [batch..., K, N]: the right operand, its last register
+  ScalarProgram epilogue;  // over [batch..., M, N]: what becomes of the accumulator
   std::vector<Store> stores;
-  Store column_sums;  // sums of the right operand over K [batch..., N], if its place is used
-  bool sums_columns = false;
+  std::optional<Store> column_sums;  // of the right operand over K: [batch..., N]
+};
+
+// Matmuls that share a left operand.
+struct MatmulKernel {
+  static constexpr const char* kName = "matmul";
+  std::int64_t batches = 1, M = 0, K = 0;
+  ScalarProgram a;  // over [batch..., M, K]: the left operand, its last register
+  std::vector<MatmulPart> parts;
+  // Tiles on a GPU, blocks on a CPU; nothing before a variant is chosen.
+  std::variant<std::monostate, MatmulTiles, MatmulBlocks> variant;
+};
+
+// Load 0: ids [P], load 1: values [P, D]. The result is [extent, D]: row v is the sum of the values
+// whose id is v. lines = D, length = P.
+struct SegmentSumKernel : Lines {
+  static constexpr const char* kName = "segment_sum";
+  std::int64_t extent = 0;  // ids are below this; others are a fault
+  Store store;
+  SegmentSumVariant variant;
+};
+
+// Load 0: ids, load 1: values, both `lines` rows of `length`. Values are added, by id, to rows of
+// `extent` elements.
+struct ScatterAddKernel : Lines {
+  static constexpr const char* kName = "scatter_add";
+  std::int64_t extent = 0;  // ids are below this; others are a fault
+  Store store;
+  IndexMap store_map = IndexMap::contiguous({});  // where the elements of the rows go
+};
+
+struct AttentionCore {
+  AttentionShape shape;
+  Store store;  // packed as `shape` says
+  AttentionVariant variant;
+  Lines space() const { return {shape.B * shape.H * shape.T, shape.S}; }
+};
+
+// Loads: q [B, H, T, D], k [B, G, S, D], v [B, G, S, V], and start [] if `shape.cached`.
+struct AttentionKernel : AttentionCore {
+  static constexpr const char* kName = "attention";
+};
+
+// The same loads, but before start: out [B, H, T, V], log-sum-exp [B, H, T] and g [B, H, T, V].
+struct AttentionGradientKernel : AttentionCore {
+  static constexpr const char* kName = "attention_gradient";
+};
+
+struct SelectiveScanCore {
+  SelectiveScanShape shape;
+  Store store;  // packed as `shape` says
+  Lines space() const { return {shape.B * shape.E * shape.N, shape.L}; }
+};
+
+// Loads: u, delta [B, L, E], A_log [E, N], B, C [B, L, N], D [E].
+struct SelectiveScanKernel : SelectiveScanCore {
+  static constexpr const char* kName = "selective_scan";
+};
+
+// The same loads, then the states [B, chunks - 1, E, N] and g [B, L, E].
+struct SelectiveScanGradientKernel : SelectiveScanCore {
+  static constexpr const char* kName = "selective_scan_gradient";
 };
 
 struct Kernel {
-  enum class Kind : std::uint8_t {
-    rows,        // program over `lines` rows of `length` elements; reductions run along rows
-    columns,     // program over `length` rows of `lines` elements; reductions run down columns
-    arg_reduce,  // position of the best element of each row
-    scan,        // running sum along each row
-    matmul,
-    segment_sum,  // load 0 ids [P], load 1 values [P, D]: lines = D, length = P
-    scatter_add,  // load 0 ids, load 1 values, rows of `length`; added along rows of `extent`
-    // Loads: q [B, H, T, D], k [B, G, S, D], v [B, G, S, V], and start [] if `attention.cached`.
-    // The gradient reads out [B, H, T, V], log-sum-exp [B, H, T] and g [B, H, T, V] before the
-    // start.
-    attention,
-    attention_gradient,
-    // Loads: u, delta [B, L, E], A_log [E, N], B, C [B, L, N], D [E]. The gradient goes on with the
-    // states [B, chunks - 1, E, N] and g [B, L, E].
-    selective_scan,
-    selective_scan_gradient,
-  };
-  Kind kind = Kind::rows;
+  using Core =
+      std::variant<RowsKernel, ColumnsKernel, ArgReduceKernel, ScanKernel, MatmulKernel,
+                   SegmentSumKernel, ScatterAddKernel, AttentionKernel, AttentionGradientKernel,
+                   SelectiveScanKernel, SelectiveScanGradientKernel>;
   std::string name;  // the ops it came from, for people
   int stage = -1;    // neighbours of one stage may run in any order, or at once; -1: alone
-  std::int64_t lines = 1, length = 1;
   std::vector<Load> loads;
-  ScalarProgram program;
-  std::vector<Store> stores;
+  Core core;
 
-  Combine combine = Combine::none;                // arg_reduce
-  bool reverse = false;                           // scan: from the end
-  std::int64_t extent = 0;                        // segment_sum, scatter_add: ids are below this
-  IndexMap store_map = IndexMap::contiguous({});  // scan, scatter_add: where the rows' elements go
+  template <class T>
+  bool is() const {
+    return std::holds_alternative<T>(core);
+  }
+  template <class T>
+  T* get_if() {
+    return std::get_if<T>(&core);
+  }
+  template <class T>
+  const T* get_if() const {
+    return std::get_if<T>(&core);
+  }
 
-  AttentionShape attention;
-  SelectiveScanShape selective_scan;
-
-  std::int64_t batches = 1, M = 0, K = 0;  // matmul
-  std::string tiles;  // matmul: those that a device likes best, by name; empty: by shape
-  ScalarProgram a;    // over [batch..., M, K]: the left operand
-  std::vector<MatmulPart> parts;
-
-  std::int64_t elements() const { return lines * length; }
   std::string text() const;
 };
 
-const char* name(Kernel::Kind kind);
+// The kind, as it is printed: "rows", "matmul", ...
+const char* kind_name(const Kernel& kernel);
+// "lines SEPARATOR length" of the iteration space; a matmul has none and gives "batches x [M, K]".
+std::string space_text(const Kernel& kernel, const char* separator);
+// The variant that was chosen: "tiles 128x64x16, k in 4 parts"; empty for kinds that have none.
+std::string variant_text(const Kernel& kernel);
+
+// Calls f(store) for each store of the kernel, in order. `K` is Kernel or const Kernel.
+template <class K, class F>
+requires std::is_same_v<std::remove_const_t<K>, Kernel>
+void for_each_store(K& kernel, F f) {
+  std::visit(
+      [&](auto& core) {
+        using Kind = std::remove_const_t<std::remove_reference_t<decltype(core)>>;
+        if constexpr (std::is_same_v<Kind, MatmulKernel>) {
+          for (auto& part : core.parts) {
+            for (auto& store : part.stores) f(store);
+            if (part.column_sums) f(*part.column_sums);
+          }
+        } else if constexpr (std::is_base_of_v<LinesKernel, Kind>) {
+          for (auto& store : core.stores) f(store);
+        } else {
+          f(core.store);
+        }
+      },
+      kernel.core);
+}
+
+// Calls f(program) for each scalar program of the kernel.
+template <class F>
+void for_each_program(const Kernel& kernel, F f) {
+  std::visit(
+      [&](const auto& core) {
+        if constexpr (requires { core.parts; }) {
+          f(core.a);
+          for (const MatmulPart& part : core.parts) f(part.b), f(part.epilogue);
+        } else if constexpr (requires { core.program; }) {
+          f(core.program);
+        }
+      },
+      kernel.core);
+}
 
 }  // namespace tensorgrad::ir

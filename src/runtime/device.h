@@ -72,6 +72,8 @@ class Device {
   virtual ~Device() = default;
   virtual std::string name() const = 0;
   virtual int threads() const = 0;
+  // What kernels for this device are lowered with.
+  virtual const ir::DeviceModel& model() const = 0;
 
   // Elements that allocate() gives at most in one piece, if memory lasts.
   virtual std::int64_t largest_buffer() const = 0;
@@ -84,8 +86,6 @@ class Device {
   virtual void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) = 0;
   virtual std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset,
                                               std::int64_t bytes) = 0;
-  // Costs and limits of this kind of device.
-  virtual const ir::DeviceModel& model() const = 0;
   // `tag` (0 to 63) tells the kernels that share one place for bad ids apart.
   virtual std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag = 0,
                                               const CompileCallback& progress = {}) = 0;

@@ -24,4 +24,11 @@ constexpr std::int64_t round_up(std::int64_t n, std::int64_t unit) {
   return ceil_div(n, unit) * unit;
 }
 
+// The length of a piece when n is cut into pieces of at most `most`, all about as long: a multiple
+// of `unit`, and at least one.
+constexpr std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_t unit) {
+  const std::int64_t piece = round_up(ceil_div(n, n > most ? ceil_div(n, most) : 1), unit);
+  return piece > unit ? piece : unit;
+}
+
 }  // namespace tensorgrad

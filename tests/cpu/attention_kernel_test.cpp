@@ -97,15 +97,13 @@ void check_here(const Case& c) {
     plain.g[i] = std::sin(static_cast<double>(i) * 0.37);
   plain.run(scale);
 
-  forward.kernel.kind = ir::Kernel::Kind::attention;
-  forward.kernel.attention = s;
+  forward.set<ir::AttentionKernel>(s);
   if (s.cached) forward.put_int(c.start);
   const std::vector<float> out = forward.run(s.result_elements());
   EXPECT_LT(worst(out.data(), plain.out), 2e-6) << "out";
   EXPECT_LT(worst(out.data() + s.lse(), plain.lse), 1e-6) << "lse";
 
-  backward.kernel.kind = ir::Kernel::Kind::attention_gradient;
-  backward.kernel.attention = s;
+  backward.set<ir::AttentionGradientKernel>(s);
   std::vector<double> by_head(plain.out.size());
   for (std::int64_t b = 0, i = 0; b < c.B; ++b)
     for (std::int64_t h = 0; h < c.H; ++h)
@@ -197,8 +195,7 @@ void check_bad_key(double bad, std::int64_t where) {
   const ir::AttentionShape s{
       .B = 1, .H = 1, .G = 1, .T = T, .S = T, .D = D, .V = D, .causal = true, .scale = 1};
   KernelTest test;
-  test.kernel.kind = ir::Kernel::Kind::attention;
-  test.kernel.attention = s;
+  test.set<ir::AttentionKernel>(s);
   std::vector<double> ones(T * D, 1.0), k(T * D, 1.0), v(T * D);
   for (std::int64_t i = 0; i < T * D; ++i)
     v[static_cast<std::size_t>(i)] = static_cast<double>(i / D);

@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "codegen/cpu/amx.h"
-#include "codegen/cpu/matmul.h"
+#include "codegen/cpu/compiled.h"
+#include "codegen/cpu/matmul_cut.h"
+#include "kernels/variants.h"
 #include "runtime/cpu/pool.h"
 #include "tests/cpu/each_target.h"
 
@@ -23,7 +25,15 @@ namespace tensorgrad::cpu {
 namespace {
 
 using ir::IndexMap;
+using ir::MatmulUnit;
 using ir::ScalarOp;
+
+// By one unit, also where the other one would be chosen.
+std::unique_ptr<Compiled> compile_by(MatmulUnit by, ir::Kernel kernel) {
+  kernels::choose_variants(
+      kernel, ir::cpu_model(by == MatmulUnit::amx ? ir::CpuUnits::amx : ir::CpuUnits::vectors));
+  return compile(kernel);
+}
 
 // The memory layout of an operand [B, rows, columns].
 enum class Lie { plain, turned, gaps, far, one_matrix, one_row, one_column, flipped, every_second };
@@ -118,12 +128,11 @@ ir::ScalarProgram operand(int slot, bool squared) {
 class Case {
  public:
   Case(const Spec& spec, std::uint32_t seed) : spec_(spec) {
-    kernel_.kind = ir::Kernel::Kind::matmul;
-    kernel_.batches = spec.B, kernel_.M = spec.M, kernel_.K = spec.K;
+    matmul_.batches = spec.B, matmul_.M = spec.M, matmul_.K = spec.K;
     std::int64_t floats = 0;
     const IndexMap left = lay(spec.a.lie, spec.B, spec.M, spec.K, floats);
     kernel_.loads.push_back(load(arena_, left, floats));
-    kernel_.a = operand(0, spec.a.squared);
+    matmul_.a = operand(0, spec.a.squared);
     for (const PartSpec& p : spec.parts) {
       ir::MatmulPart part;
       part.N = p.N;
@@ -144,9 +153,8 @@ class Case {
             store(shape.count(), part.epilogue.binary(ScalarOp::maximum, biased, half)));
       }
       part.stores.push_back(store(shape.count(), product));
-      part.sums_columns = p.sums;
       if (p.sums) part.column_sums = store(spec.B * p.N, -1);
-      kernel_.parts.push_back(part);
+      matmul_.parts.push_back(part);
     }
     std::mt19937 random(seed);
     arena_.fill(random);
@@ -160,10 +168,11 @@ class Case {
   }
 
   // Computed by vector instructions or by the tile unit.
-  void check(Products by = Products::vectors) {
+  void check(MatmulUnit by = MatmulUnit::vectors) {
     const std::vector<float> before = arena_.floats();
     memory_.space[static_cast<std::size_t>(ir::Space::arena)] = arena_.data();
-    const auto compiled = compile_matmul(kernel_, std::span(&by, 1));
+    kernel_.core = matmul_;
+    const auto compiled = compile_by(by, kernel_);
     std::vector<float> first;
     for (const int threads : {1, 2, 3}) {
       std::copy(before.begin(), before.end(), arena_.data());
@@ -203,7 +212,7 @@ class Case {
  private:
   int slots() const { return static_cast<int>(kernel_.loads.size()) - 1; }
   ir::Store store(std::int64_t n, ir::Reg value) {
-    return {.place = {ir::Space::arena, arena_.take(n)}, .value = value};
+    return {.place = {ir::Space::arena, arena_.take(n)}, .elements = n, .value = value};
   }
 
   static double read(const std::vector<float>& floats, const ir::Load& from, std::int64_t b,
@@ -216,7 +225,7 @@ class Case {
   template <class Expect>
   void check_part(const std::vector<float>& floats, std::size_t index, Expect expect) {
     const PartSpec& p = spec_.parts[index];
-    const ir::MatmulPart& part = kernel_.parts[index];
+    const ir::MatmulPart& part = matmul_.parts[index];
     std::size_t slot = 1;
     for (std::size_t i = 0; i < index; ++i) slot += spec_.parts[i].epilogue ? 3 : 1;
     const auto value = [&](const Side& side, std::size_t at, std::int64_t b, std::int64_t i,
@@ -244,29 +253,31 @@ class Case {
         double sum = 0, size = 1;
         for (std::int64_t k = 0; k < spec_.K; ++k)
           sum += value(p.b, slot, b, k, n), size += std::abs(value(p.b, slot, b, k, n));
-        ASSERT_NO_FATAL_FAILURE(expect(part.column_sums, b * p.N + n, sum, size));
+        ASSERT_NO_FATAL_FAILURE(expect(*part.column_sums, b * p.N + n, sum, size));
       }
   }
 
   Spec spec_;
   Arena arena_;
   ir::Kernel kernel_;
+  ir::MatmulKernel matmul_;  // its core
   Memory memory_;
 };
 
 // The same tests for vectors and for the tile unit, where the machine has one.
-class Matmul : public testing::TestWithParam<Products> {
+class Matmul : public testing::TestWithParam<MatmulUnit> {
  protected:
   void SetUp() override {
-    if (GetParam() == Products::amx && !has_amx()) GTEST_SKIP() << "this machine has no AMX";
+    if (GetParam() == MatmulUnit::amx && !has_amx()) GTEST_SKIP() << "this machine has no AMX";
   }
 };
 class SlowMatmul : public Matmul {};
-std::string unit_name(const testing::TestParamInfo<Products>& each) {
-  return each.param == Products::amx ? "amx" : "vectors";
+std::string unit_name(const testing::TestParamInfo<MatmulUnit>& each) {
+  return each.param == MatmulUnit::amx ? "amx" : "vectors";
 }
-INSTANTIATE_TEST_SUITE_P(By, Matmul, testing::Values(Products::vectors, Products::amx), unit_name);
-INSTANTIATE_TEST_SUITE_P(By, SlowMatmul, testing::Values(Products::vectors, Products::amx),
+INSTANTIATE_TEST_SUITE_P(By, Matmul, testing::Values(MatmulUnit::vectors, MatmulUnit::amx),
+                         unit_name);
+INSTANTIATE_TEST_SUITE_P(By, SlowMatmul, testing::Values(MatmulUnit::vectors, MatmulUnit::amx),
                          unit_name);
 
 TEST_P(Matmul, SmallSizes) {
@@ -325,7 +336,7 @@ TEST(MatmulTargets, EveryTarget) {
 // y = a b + bias + x overwrites x. Everything else that is computed from x, before or after, sees
 // the old value.
 TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
-  const Products by = GetParam();
+  const MatmulUnit by = GetParam();
   for (const std::int64_t M : {1, 5, 130})
     for (const std::int64_t N : {1, 7, 64, 600})
       for (const std::int64_t K : {1, 40, 2000}) {
@@ -333,15 +344,15 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
         const std::int64_t a = 0, b = a + M * K, bias = b + K * N, x = bias + N, z = x + M * N,
                            all = z + M * N;
         ir::Kernel kernel;
-        kernel.kind = ir::Kernel::Kind::matmul;
-        kernel.M = M, kernel.K = K;
+        auto& matmul = kernel.core.emplace<ir::MatmulKernel>();
+        matmul.M = M, matmul.K = K;
         const auto at = [](std::int64_t offset) { return ir::Place{ir::Space::arena, offset}; };
         kernel.loads = {
             {.place = at(a), .map = IndexMap::contiguous({1, M, K})},
             {.place = at(b), .map = IndexMap::contiguous({1, K, N})},
             {.place = at(bias), .map = IndexMap::contiguous({1, 1, N}).broadcast({1, M, N})},
             {.place = at(x), .map = IndexMap::contiguous({1, M, N})}};
-        kernel.a.load(0, DType::f32);
+        matmul.a.load(0, DType::f32);
         ir::MatmulPart part;
         part.N = N;
         part.b.load(1, DType::f32);
@@ -349,9 +360,10 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
         const ir::Reg product = e.push({.op = ScalarOp::accumulator}),
                       added = e.load(2, DType::f32), old = e.load(3, DType::f32);
         const ir::Reg y = e.binary(ScalarOp::add, e.binary(ScalarOp::add, product, added), old);
-        part.stores = {{.place = at(x), .value = y},
-                       {.place = at(z), .value = e.binary(ScalarOp::sub, y, old)}};
-        kernel.parts.push_back(part);
+        part.stores = {
+            {.place = at(x), .elements = M * N, .value = y},
+            {.place = at(z), .elements = M * N, .value = e.binary(ScalarOp::sub, y, old)}};
+        matmul.parts.push_back(part);
         std::vector<float> before(static_cast<std::size_t>(all));
         std::mt19937 random(7);
         for (float& v : before) v = static_cast<float>(random() % 17) - 8;  // sums are exact
@@ -361,7 +373,7 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
           Memory spaces;
           spaces.space[static_cast<std::size_t>(ir::Space::arena)] = memory.data();
           Pool pool(threads);
-          compile_matmul(kernel, std::span(&by, 1))->run(spaces, pool);
+          compile_by(by, kernel)->run(spaces, pool);
           if (first.empty()) first = memory;
           ASSERT_TRUE(memory == first);
         }
@@ -428,26 +440,26 @@ TEST_P(Matmul, NothingToAddOrToWrite) {
 class PlainProduct {
  public:
   PlainProduct(std::int64_t M, std::int64_t K, std::int64_t N, const std::vector<float>& a,
-               const std::vector<float>& b, Products by, bool turned = false)
+               const std::vector<float>& b, MatmulUnit by, bool turned = false)
       : memory_(a), elements_(M * N) {
     memory_.insert(memory_.end(), b.begin(), b.end());
     memory_.resize(memory_.size() + static_cast<std::size_t>(M * N));
     ir::Kernel kernel;
-    kernel.kind = ir::Kernel::Kind::matmul;
-    kernel.M = M, kernel.K = K;
+    auto& matmul = kernel.core.emplace<ir::MatmulKernel>();
+    matmul.M = M, matmul.K = K;
     const auto at = [](std::int64_t offset) { return ir::Place{ir::Space::arena, offset}; };
     const IndexMap left = turned ? IndexMap::contiguous({1, K, M}).permute({0, 2, 1})
                                  : IndexMap::contiguous({1, M, K});
     kernel.loads = {{.place = at(0), .map = left},
                     {.place = at(M * K), .map = IndexMap::contiguous({1, K, N})}};
-    kernel.a.load(0, DType::f32);
+    matmul.a.load(0, DType::f32);
     ir::MatmulPart part;
     part.N = N;
     part.b.load(1, DType::f32);
     part.epilogue.push({.op = ScalarOp::accumulator});
-    part.stores = {{.place = at(M * K + K * N), .value = 0}};
-    kernel.parts.push_back(part);
-    compiled_ = compile_matmul(kernel, std::span(&by, 1));
+    part.stores = {{.place = at(M * K + K * N), .elements = M * N, .value = 0}};
+    matmul.parts.push_back(part);
+    compiled_ = compile_by(by, kernel);
   }
 
   std::vector<float> run(Executor& executor) {
@@ -464,7 +476,8 @@ class PlainProduct {
 };
 
 std::vector<float> product(std::int64_t M, std::int64_t K, std::int64_t N,
-                           const std::vector<float>& a, const std::vector<float>& b, Products by) {
+                           const std::vector<float>& a, const std::vector<float>& b,
+                           MatmulUnit by) {
   Pool pool(2);
   return PlainProduct(M, K, N, a, b, by).run(pool);
 }
@@ -517,7 +530,7 @@ TEST_P(Matmul, ErrorsAreThoseOfFloats) {
                                b = normal_numbers(K * 96, 2, size);
       const double worst = worst_error(64, K, 96, a, b, product(64, K, 96, a, b, GetParam()));
       const double bound =
-          GetParam() == Products::amx ? (K == 1 ? 8e-8 : 1.3e-7) : (K == 1 ? 6e-8 : 3e-7);
+          GetParam() == MatmulUnit::amx ? (K == 1 ? 8e-8 : 1.3e-7) : (K == 1 ? 6e-8 : 3e-7);
       EXPECT_LE(worst, bound) << K << " products, size " << size;
     }
 }
@@ -577,7 +590,7 @@ TEST_P(Matmul, OtherProgramsMayRunBetweenRounds) {
   PlainProduct large(M, K, N, a, b, GetParam());
   const std::vector<float> expected = large.run(alone);
   PlainProduct other(150, 70, 80, normal_numbers(150 * 70, 11), normal_numbers(70 * 80, 12),
-                     Products::vectors, true);
+                     MatmulUnit::vectors, true);
   Interrupted interrupted(other);
   EXPECT_TRUE(large.run(interrupted) == expected);
   EXPECT_GE(interrupted.calls(), 4);
@@ -649,25 +662,19 @@ TEST_P(Matmul, WhatIsNotFinite) {
   }
 }
 
-// The shape alone decides which unit computes a matmul: the large ones of training use the tile
-// unit.
-TEST(MatmulCut, TilesAreForProductsThatPayTheWayThere) {
-  const auto by = [](std::int64_t M, std::int64_t K, std::int64_t N) {
-    constexpr Products kBoth[] = {Products::vectors, Products::amx};
-    return cut_matmul(1, M, K, std::span(&N, 1), false, kBoth).by;
-  };
-  for (const std::int64_t n : {256, 512, 1024, 2048}) EXPECT_EQ(by(n, n, n), Products::amx) << n;
-  EXPECT_EQ(by(4096, 128, 384), Products::amx);
-  EXPECT_EQ(by(128, 4096, 128), Products::amx);
-  EXPECT_EQ(by(1, 1024, 1024), Products::vectors);
-  EXPECT_EQ(by(4096, 128, 1), Products::vectors);
-  EXPECT_EQ(by(256, 1, 64), Products::vectors);
-  EXPECT_EQ(by(256, 64, 64), Products::vectors);
-  EXPECT_EQ(by(16, 16, 16), Products::vectors);
-  const std::int64_t N = 1024;
-  constexpr Products kVectors = Products::vectors;
-  EXPECT_EQ(cut_matmul(1, N, N, std::span(&N, 1), false, std::span(&kVectors, 1)).by,
-            Products::vectors);
+// The device model describes the unit that amx.h has, and tiles that fit the room that a task has.
+TEST(MatmulBlocks, TheModelKnowsTheUnits) {
+  const ir::DeviceModel::Blocks& device = ir::cpu_model(ir::CpuUnits::vectors_and_amx).blocks;
+  ASSERT_EQ(device.units.size(), 2u);
+  const ir::MatmulUnitModel& amx = device.units[1];
+  EXPECT_EQ(amx.unit, MatmulUnit::amx);
+  EXPECT_EQ(amx.rows, kAmxRows);
+  EXPECT_EQ(amx.columns, kAmxColumns);
+  EXPECT_EQ(amx.depth, kAmxDepth);
+  EXPECT_EQ(static_cast<std::int64_t>(64 * 96 * amx.packed_floats), amx_room(64, 96));
+  EXPECT_LE(device.most_rows, kTileRows);
+  EXPECT_LE(device.most_columns, kTileColumns);
+  EXPECT_EQ(device.block, kBlock);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/cpu/compiled.h"
+#include "kernels/variants.h"
 #include "support/threefry.h"
 #include "tests/cpu/each_target.h"
 
@@ -36,6 +37,16 @@ std::vector<float> numbers(std::size_t n) {
   return x;
 }
 
+// The kernel of these loads and this core, as the CPU would choose to run it.
+template <class Core>
+Kernel kernel_of(std::vector<ir::Load> loads, const Core& core) {
+  Kernel out;
+  out.loads = std::move(loads);
+  out.core = core;
+  kernels::choose_variants(out, ir::cpu_model());
+  return out;
+}
+
 std::vector<float> run(const Kernel& kernel, std::vector<float> memory, bool backwards = false) {
   Memory at;
   at.space[static_cast<std::size_t>(ir::Space::arena)] = memory.data();
@@ -47,8 +58,8 @@ std::vector<float> run(const Kernel& kernel, std::vector<float> memory, bool bac
 ir::Load load(std::int64_t offset, const IndexMap& map) {
   return {.place = {ir::Space::arena, offset}, .map = map};
 }
-ir::Store store(std::int64_t offset, Reg value) {
-  return {.place = {ir::Space::arena, offset}, .value = value};
+ir::Store store(std::int64_t offset, std::int64_t elements, Reg value) {
+  return {.place = {ir::Space::arena, offset}, .elements = elements, .value = value};
 }
 Reg reduce(ir::ScalarProgram& p, Reg a) {
   return p.push({.op = ScalarOp::reduce,
@@ -60,24 +71,24 @@ Reg reduce(ir::ScalarProgram& p, Reg a) {
 
 // (x - mean) * gain + shift; gain is a row that all lines share, with a stride of two elements.
 Kernel norm(std::int64_t lines, std::int64_t length) {
-  Kernel k;
+  ir::RowsKernel k;
   k.lines = lines, k.length = length;
   const Shape shape{lines, length};
   const std::int64_t n = lines * length;
-  k.loads = {load(0, IndexMap::contiguous(shape)),
-             load(n, IndexMap::contiguous({1, length, 2})
-                         .narrow(2, 0, 1)
-                         .reshape({1, length})
-                         .broadcast(shape)),
-             load(n + 2 * length, IndexMap::contiguous({1, 1}).broadcast(shape))};
+  const std::vector loads = {load(0, IndexMap::contiguous(shape)),
+                             load(n, IndexMap::contiguous({1, length, 2})
+                                         .narrow(2, 0, 1)
+                                         .reshape({1, length})
+                                         .broadcast(shape)),
+                             load(n + 2 * length, IndexMap::contiguous({1, 1}).broadcast(shape))};
   ir::ScalarProgram& p = k.program;
   const Reg x = p.load(0, DType::f32);
   const Reg mean = p.binary(ScalarOp::div, reduce(p, x), p.constant(static_cast<double>(length)));
   const Reg centered = p.binary(ScalarOp::sub, x, mean);
   const Reg scaled = p.binary(ScalarOp::mul, centered, p.load(1, DType::f32));
   const Reg shifted = p.binary(ScalarOp::add, scaled, p.load(2, DType::f32));
-  k.stores = {store(n + 2 * length + 1, shifted), store(2 * n + 2 * length + 1, mean)};
-  return k;
+  k.stores = {store(n + 2 * length + 1, n, shifted), store(2 * n + 2 * length + 1, lines, mean)};
+  return kernel_of(loads, k);
 }
 
 TEST(Rows, NormsOfAllLengths) {
@@ -113,17 +124,18 @@ TEST(Rows, NormsOfAllLengths) {
 // A result may overwrite its operand only if nothing reads the old value later.
 TEST(Rows, ResultsInPlaceDoNotHideOldValues) {
   constexpr std::int64_t kCount = 1000;
-  Kernel k;
+  ir::RowsKernel k;
   k.length = kCount;
-  k.loads = {load(0, IndexMap::contiguous({kCount})), load(kCount, IndexMap::contiguous({kCount}))};
+  const std::vector loads = {load(0, IndexMap::contiguous({kCount})),
+                             load(kCount, IndexMap::contiguous({kCount}))};
   ir::ScalarProgram& p = k.program;
   const Reg a = p.load(0, DType::f32);
   const Reg twice = p.binary(ScalarOp::add, a, a);
   const Reg b = p.load(1, DType::f32);
   const Reg both = p.binary(ScalarOp::mul, twice, b);
   const Reg again = p.binary(ScalarOp::add, both, a);
-  k.stores = {store(0, twice), store(kCount, again)};
-  const std::vector<float> before = numbers(2 * kCount), after = run(k, before);
+  k.stores = {store(0, kCount, twice), store(kCount, kCount, again)};
+  const std::vector<float> before = numbers(2 * kCount), after = run(kernel_of(loads, k), before);
   for (std::size_t i = 0; i < kCount; ++i) {
     const float x = before[i], y = before[kCount + i];
     ASSERT_EQ(after[i], x + x);
@@ -137,11 +149,11 @@ TEST(Rows, ResultsInPlaceDoNotHideOldValues) {
 TEST(Rows, OneValueForAll) {
   constexpr std::int64_t kCount = 1000;
   for (const float flag : {0.0f, 1.0f}) {
-    Kernel k;
+    ir::RowsKernel k;
     k.length = kCount;
     const IndexMap each = IndexMap::contiguous({kCount}),
                    one = IndexMap::contiguous({1}).broadcast({kCount});
-    k.loads = {load(0, each), load(kCount, one), load(kCount + 1, one)};
+    const std::vector loads = {load(0, each), load(kCount, one), load(kCount + 1, one)};
     ir::ScalarProgram& p = k.program;
     const Reg x = p.load(0, DType::f32), on = p.load(1, DType::f32), scale = p.load(2, DType::f32);
     const Reg yes = p.compare(ScalarOp::equal, on, p.constant(1));
@@ -149,11 +161,11 @@ TEST(Rows, OneValueForAll) {
     const Reg repeated = p.binary(ScalarOp::mul, x, p.unary(ScalarOp::exp, scale));
     const Reg chosen = p.select(yes, product, x);
     const Reg constant = p.select(yes, root, p.constant(3));
-    k.stores = {store(kCount + 2, chosen), store(2 * kCount + 2, repeated),
-                store(3 * kCount + 2, constant), store(4 * kCount + 2, product)};
+    k.stores = {store(kCount + 2, kCount, chosen), store(2 * kCount + 2, kCount, repeated),
+                store(3 * kCount + 2, kCount, constant), store(4 * kCount + 2, kCount, product)};
     std::vector<float> before = numbers(5 * kCount + 2);
     before[kCount] = flag, before[kCount + 1] = 0.25f;
-    const std::vector<float> after = run(k, before);
+    const std::vector<float> after = run(kernel_of(loads, k), before);
     for (std::size_t i = 0; i < kCount; ++i) {
       const float expected = before[i] * std::exp(0.25f);
       EXPECT_NEAR(after[kCount + 2 + i], flag != 0 ? expected : before[i], 1e-6);
@@ -169,16 +181,16 @@ TEST(Rows, OneValueForAll) {
 TEST(Rows, ElementwiseWithARepeatedRow) {
   for (const std::int64_t length : {3, 16, 24, 64, 100, 512, 1000}) {
     const std::int64_t lines = 37, n = lines * length;
-    Kernel k;
+    ir::RowsKernel k;
     k.length = n;
     const Shape shape{lines, length};
-    k.loads = {load(0, IndexMap::contiguous(shape)),
-               load(n, IndexMap::contiguous({1, length}).broadcast(shape))};
+    const std::vector loads = {load(0, IndexMap::contiguous(shape)),
+                               load(n, IndexMap::contiguous({1, length}).broadcast(shape))};
     ir::ScalarProgram& p = k.program;
-    k.stores = {
-        store(n + length, p.binary(ScalarOp::add, p.load(0, DType::f32), p.load(1, DType::f32)))};
+    k.stores = {store(n + length, n,
+                      p.binary(ScalarOp::add, p.load(0, DType::f32), p.load(1, DType::f32)))};
     const std::vector<float> before = numbers(static_cast<std::size_t>(2 * n + length)),
-                             after = run(k, before);
+                             after = run(kernel_of(loads, k), before);
     for (std::int64_t i = 0; i < n; ++i)
       ASSERT_EQ(
           after[static_cast<std::size_t>(n + length + i)],
@@ -190,15 +202,15 @@ TEST(Rows, SumsDownColumns) {
   on_each_target([] {
     for (const std::int64_t columns : {1, 5, 16, 17, 64, 100, 256, 300, 600})
       for (const std::int64_t rows : {1, 7, 300, 600}) {
-        Kernel k;
-        k.kind = Kernel::Kind::columns;
+        ir::ColumnsKernel k;
         k.lines = columns, k.length = rows;
-        k.loads = {load(0, IndexMap::contiguous({rows, columns}))};
+        const std::vector loads = {load(0, IndexMap::contiguous({rows, columns}))};
         const Reg x = k.program.load(0, DType::f32);
-        k.stores = {store(rows * columns, reduce(k.program, x))};
+        k.stores = {store(rows * columns, columns, reduce(k.program, x))};
+        const Kernel kernel = kernel_of(loads, k);
         const std::vector<float> before = numbers(static_cast<std::size_t>((rows + 1) * columns)),
-                                 after = run(k, before);
-        EXPECT_EQ(run(k, before, true), after);
+                                 after = run(kernel, before);
+        EXPECT_EQ(run(kernel, before, true), after);
         for (std::int64_t c = 0; c < columns; ++c) {
           double sum = 0;
           for (std::int64_t r = 0; r < rows; ++r)

@@ -79,8 +79,7 @@ void check_here(const Case& c) {
   const Shape wide{c.B, c.L, c.E}, narrow{c.B, c.L, c.N};
   Plain plain{c, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}};
   KernelTest forward;
-  forward.kernel.selective_scan = s;
-  forward.kernel.kind = ir::Kernel::Kind::selective_scan;
+  forward.set<ir::SelectiveScanKernel>(s);
   plain.u = forward.add(wide, c.lies, -1, 1);
   plain.delta = forward.add(wide, c.lies, -6, 3);
   plain.A_log = forward.add({c.E, c.N}, c.lies, -3, 3);
@@ -97,7 +96,7 @@ void check_here(const Case& c) {
   EXPECT_LT(worst(y.data(), plain.y), 2e-6) << "y";
   EXPECT_LT(worst(y.data() + s.states(), plain.states), 2e-6) << "states";
 
-  backward.kernel.kind = ir::Kernel::Kind::selective_scan_gradient;
+  backward.set<ir::SelectiveScanGradientKernel>(s);
   backward.put({c.B, s.kept(), c.E, c.N}, Lies::in_order, plain.states);
   backward.put(wide, c.lies, plain.g);
   const std::vector<float> got = backward.run(s.gradient_elements());
@@ -139,8 +138,7 @@ void check_far_out(double delta, double A_log) {
   constexpr std::int64_t L = 4, E = 20, N = 8;
   KernelTest test;
   const ir::SelectiveScanShape s{.B = 1, .L = L, .E = E, .N = N, .chunk = 16, .zoh = false};
-  test.kernel.selective_scan = s;
-  test.kernel.kind = ir::Kernel::Kind::selective_scan;
+  test.set<ir::SelectiveScanKernel>(s);
   std::vector<double> deltas(L * E, delta);
   deltas[E + 3] = std::nan("");
   test.put({1, L, E}, Lies::in_order, std::vector<double>(L * E, 1.0));

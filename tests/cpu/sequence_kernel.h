@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "codegen/cpu/compiled.h"
+#include "kernels/variants.h"
 
 namespace tensorgrad::cpu {
 
@@ -41,6 +42,12 @@ class Threads : public Executor {
 class KernelTest {
  public:
   ir::Kernel kernel;
+
+  // The kernel becomes one of this kind.
+  template <class Core, class S>
+  void set(const S& shape) {
+    kernel.core.emplace<Core>().shape = shape;
+  }
 
   // Adds an operand and returns it.
   std::vector<double> add(const Shape& shape, Lies lies, double low, double high) {
@@ -71,6 +78,7 @@ class KernelTest {
     }
     load.place = {ir::Space::arena, static_cast<std::int64_t>(memory_.size()) + 5};
     load.map = map;
+    load.elements = outer.count();
     memory_.resize(memory_.size() + static_cast<std::size_t>(outer.count()) + 16, std::nanf(""));
     for (std::int64_t i = 0; i < shape.count(); ++i) {
       double fill = 0;
@@ -91,7 +99,11 @@ class KernelTest {
   // and that nothing else was written.
   std::vector<float> run(std::int64_t count) {
     const std::size_t before = memory_.size(), size = static_cast<std::size_t>(count);
-    kernel.stores.assign(1, {.place = {ir::Space::arena, static_cast<std::int64_t>(before) + 3}});
+    ir::for_each_store(kernel, [&](ir::Store& store) {
+      store.place = {ir::Space::arena, static_cast<std::int64_t>(before) + 3};
+      store.elements = count;
+    });
+    kernels::choose_variants(kernel, ir::cpu_model());
     const auto compiled = compile(kernel);
     std::vector<float> first;
     for (const int threads : {1, 2, 3}) {

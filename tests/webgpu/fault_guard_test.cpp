@@ -139,7 +139,7 @@ std::vector<std::uint32_t> run(const Case& c, bool noted) {
   schedule::Layout parameters, state, inputs;
   const schedule::Plan plan =
       eval::planned(ir::parse(text, ops::find_primitive), {parameters, state, inputs});
-  const auto loaded = device->load(device->emit(kernels::lower(plan)));
+  const auto loaded = device->load(device->emit(kernels::lower(plan, ir::gpu_model())));
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces{};
   for (std::size_t i = 0; i < buffers.size(); ++i) {

@@ -38,15 +38,16 @@ class GpuTiles : public GpuTest, public testing::WithParamInterface<Product> {};
 TEST_P(GpuTiles, AlternativesGiveTheSameBits) {
   const auto device = runtime::open_device("webgpu", 0);
   const schedule::Plan plan = plan_of(GetParam().graph);
-  std::vector<ir::Kernel> kernels = kernels::lower(plan);
+  std::vector<ir::Kernel> kernels = kernels::lower(plan, ir::gpu_model());
   ASSERT_EQ(kernels.size(), 1u) << plan.text();
   std::optional<std::vector<std::byte>> first;
   int tried = 0;
-  for (const kernels::MatmulTiles& tiles : kernels::alternatives(kernels[0])) {
-    kernels[0].tiles = tiles.name();
+  auto& matmul = *kernels[0].get_if<ir::MatmulKernel>();
+  for (const ir::MatmulTiles& tiles : kernels::alternatives(matmul, ir::gpu_model())) {
+    matmul.variant = tiles;
     const auto bits = run(*device, plan, kernels);
     if (!first) first = bits;
-    EXPECT_TRUE(bits == *first) << tiles.name();
+    EXPECT_TRUE(bits == *first) << ir::text(tiles);
     ++tried;
   }
   EXPECT_GE(tried, 3);

@@ -66,6 +66,10 @@ constexpr const char* kLarge = R"(
   output "p" = %2
 )";
 
+ir::MatmulTiles tiles_of(const ir::Kernel& kernel) {
+  return std::get<ir::MatmulTiles>(kernel.get_if<ir::MatmulKernel>()->variant);
+}
+
 // "work done of total", one line per report.
 class Reports {
  public:
@@ -84,24 +88,23 @@ class Reports {
 TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
   const fs::path file = fs::path(testing::TempDir()) / "tg_tuner" / "choices.json";
   fs::remove_all(file.parent_path());
-  std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge));
+  std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge), ir::gpu_model());
   kernels.push_back(kernels[0]);  // the same again
   Reports reports;
   const auto chosen = [&](webgpu::Tuner& tuner) {
     std::vector<ir::Kernel> out = kernels;
     tuner.choose(out, {}, reports.callback());
-    EXPECT_EQ(out.front().tiles, out.back().tiles);
-    return out[0].tiles;
+    EXPECT_EQ(tiles_of(out.front()), tiles_of(out.back()));
+    return tiles_of(out[0]);
   };
   webgpu::Tuner off(webgpu::shared_gpu(), webgpu::Tuning::off, webgpu::Choices(file));
-  EXPECT_EQ(chosen(off), "");
+  EXPECT_EQ(chosen(off), tiles_of(kernels[0]));
   webgpu::Tuner remembers(webgpu::shared_gpu(), webgpu::Tuning::remember, webgpu::Choices(file));
-  EXPECT_EQ(chosen(remembers), "");
+  EXPECT_EQ(chosen(remembers), tiles_of(kernels[0]));
   EXPECT_EQ(remembers.measured(), 0);
   EXPECT_EQ(reports.take(), "");
   webgpu::Tuner first(webgpu::shared_gpu(), webgpu::Tuning::measure, webgpu::Choices(file));
-  const std::string tiles = chosen(first);
-  EXPECT_NE(tiles, "");
+  const ir::MatmulTiles tiles = chosen(first);
   EXPECT_EQ(reports.take(), "tuning 0 of 1\ntuning 1 of 1\n");
   EXPECT_EQ(chosen(first), tiles);
   EXPECT_EQ(reports.take(), "");
@@ -119,7 +122,9 @@ TEST_F(GpuTuner, LoadingReportsIt) {
   const Environment cache("TENSORGRAD_CACHE", folder.c_str()), on("TENSORGRAD_TUNE", "on");
   const std::shared_ptr<runtime::Device> device = runtime::open_own_device("webgpu", 1);
   Reports reports;
-  device->load(kernels::lower(plan_of(kLarge)), 0, reports.callback());
+  device->load(
+      device->emit(kernels::lower(plan_of(kLarge), ir::gpu_model()), 0, reports.callback()),
+      reports.callback());
   const std::string text = reports.take(), start = "tuning 0 of 1\ntuning 1 of 1\nshaders 0 of ";
   EXPECT_EQ(text.substr(0, start.size()), start) << text;
   fs::remove_all(folder);
@@ -129,22 +134,26 @@ TEST_F(GpuTuner, LoadingReportsIt) {
 TEST_F(GpuTuner, AFailedTrialCostsNothing) {
   const std::unique_ptr<webgpu::Gpu> gpu = webgpu::Gpu::open();
   webgpu::Tuner tuner(*gpu, webgpu::Tuning::measure, webgpu::Choices());
-  std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge));
+  std::vector<ir::Kernel> kernels = kernels::lower(plan_of(kLarge), ir::gpu_model());
+  const ir::MatmulTiles by_shape = tiles_of(kernels[0]);
   gpu->inject(webgpu::Fault::buffer_memory);
   Reports reports;
   tuner.choose(kernels, {}, reports.callback());
   EXPECT_EQ(reports.take(), "tuning 0 of 1\ntuning 1 of 1\n");
-  EXPECT_EQ(kernels[0].tiles, "");
+  EXPECT_EQ(tiles_of(kernels[0]), by_shape);
+  EXPECT_EQ(tuner.measured(), 1);
   tuner.choose(kernels, {});  // there is room again
-  EXPECT_NE(kernels[0].tiles, "");
+  EXPECT_EQ(tuner.measured(), 2);
+  tuner.choose(kernels, {});  // and now it is known
+  EXPECT_EQ(tuner.measured(), 2);
 }
 
 // The same matmul at another place in memory is the same.
 TEST(WebgpuTuner, PlacesDoNotMatter) {
-  ir::Kernel here = kernels::lower(plan_of(kProducts[0].graph))[0], there = here;
+  ir::Kernel here = kernels::lower(plan_of(kProducts[0].graph), ir::gpu_model())[0], there = here;
   std::swap(there.loads[0].place, there.loads[1].place);
   for (ir::Load& load : there.loads) load.place.offset += 6400;
-  for (ir::Store& store : there.parts[0].stores) store.place.offset += 640;
+  ir::for_each_store(there, [](ir::Store& store) { store.place.offset += 640; });
   webgpu::Elements a{}, b{};
   ASSERT_TRUE(webgpu::compact(here, a));
   ASSERT_TRUE(webgpu::compact(there, b));
@@ -166,7 +175,7 @@ TEST(WebgpuTuner, ViewsOfALargerTensorDoNotMatter) {
   output "p" = %3
 )",
                                           from);
-    ir::Kernel kernel = kernels::lower(plan_of(graph.c_str()))[0];
+    ir::Kernel kernel = kernels::lower(plan_of(graph.c_str()), ir::gpu_model())[0];
     webgpu::Elements elements{};
     ASSERT_TRUE(webgpu::compact(kernel, elements));
     EXPECT_EQ(elements[static_cast<std::size_t>(ir::Space::inputs)], 2 * 96 * 1024);
@@ -176,12 +185,13 @@ TEST(WebgpuTuner, ViewsOfALargerTensorDoNotMatter) {
   EXPECT_EQ(texts[2], texts[0]);
 }
 
-// A file from another machine may name choices that do not exist here.
-TEST(WebgpuTuner, UnknownTilesMeanTilesByShape) {
-  ir::Kernel kernel = kernels::lower(plan_of(kProducts[0].graph))[0];
-  const std::string by_shape = kernels::choose_tiles(kernel).name();
-  kernel.tiles = "7x7x7";
-  EXPECT_EQ(kernels::choose_tiles(kernel).name(), by_shape);
+// A file from another machine may name tiles that are no alternative here.
+TEST(WebgpuTuner, UnknownTilesAreNoAlternative) {
+  ir::Kernel kernel = kernels::lower(plan_of(kProducts[0].graph), ir::gpu_model())[0];
+  const auto& matmul = *kernel.get_if<ir::MatmulKernel>();
+  EXPECT_FALSE(kernels::alternative(matmul, ir::gpu_model(), {7, 7, 7}));
+  EXPECT_EQ(kernels::alternative(matmul, ir::gpu_model(), tiles_of(kernel).size()),
+            tiles_of(kernel));
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ std::string shaders_of(const std::string& body) {
   const schedule::Plan plan =
       eval::planned(passes::simplify(graph, ir::gpu_model()), {parameters, state, inputs});
   std::string out;
-  for (const wgsl::Shader& shader : wgsl::emit(kernels::lower(plan), {}, true))
+  for (const wgsl::Shader& shader : wgsl::emit(kernels::lower(plan, ir::gpu_model()), {}, true))
     out += fmt::format("// {} x {} workgroups\n{}\n", shader.workgroups[0], shader.workgroups[1],
                        shader.wgsl);
   return out;
@@ -173,7 +173,8 @@ TEST(Shaders, UseASecondDimensionWhereOneIsTooShort) {
       "= %1\n}\n",
       ops::find_primitive);
   schedule::Layout parameters, state, inputs;
-  const auto kernels = kernels::lower(eval::planned(graph, {parameters, state, inputs}));
+  const auto kernels =
+      kernels::lower(eval::planned(graph, {parameters, state, inputs}), ir::gpu_model());
   const auto shaders = wgsl::emit(std::span(kernels).first(1), {.workgroups = 3}, false);
   ASSERT_EQ(shaders.size(), 1u);
   EXPECT_EQ(shaders[0].workgroups, (std::array<std::uint32_t, 3>{3, 2, 1}));  // 4 are needed

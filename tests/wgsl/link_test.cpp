@@ -19,7 +19,8 @@ std::vector<ir::Kernel> kernels_of(const std::string& body,
   schedule::Layout parameters, state, inputs;
   for (const ir::Node& node : graph.nodes)
     if (node.op->name == "parameter") parameters.place(node.as<ir::LeafAttrs>().name, node.type);
-  return kernels::lower(eval::planned(graph, {parameters, state, inputs}, without));
+  return kernels::lower(eval::planned(graph, {parameters, state, inputs}, without),
+                        ir::gpu_model());
 }
 
 std::size_t count(const std::string& text, const std::string& what) {

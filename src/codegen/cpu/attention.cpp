@@ -14,7 +14,6 @@ namespace {
 
 using ir::AttentionShape;
 
-constexpr std::int64_t kManyTasks = 16;      // heads that keep all threads busy without being cut
 constexpr std::int64_t kTaskWork = 1 << 18;  // multiplications that are worth handing to a thread
 constexpr std::int64_t kTaskQueries = 4 * kBlockQueries;
 constexpr std::int64_t kCrowded =
@@ -82,12 +81,12 @@ struct Common {
   std::vector<Reader> start;  // at most one
   ir::Place place;
 
-  explicit Common(const ir::Kernel& kernel)
-      : s(kernel.attention),
+  Common(const ir::Kernel& kernel, const ir::AttentionCore& core)
+      : s(core.shape),
         q(kernel.loads[0], s.D),
         k(kernel.loads[1], s.D),
         v(kernel.loads[2], s.V),
-        place(kernel.stores[0].place) {
+        place(core.store.place) {
     if (s.cached) start.emplace_back(kernel.loads.back());
   }
 
@@ -118,13 +117,13 @@ struct Common {
 
 class Attention : public Compiled {
  public:
-  explicit Attention(const ir::Kernel& kernel) : c_(kernel) {}
+  Attention(const ir::Kernel& kernel, const ir::AttentionKernel& core)
+      : c_(kernel, core), queries_(core.variant.queries) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     const AttentionShape& s = c_.s;
     if (s.B * s.H * s.T == 0) return;
-    const std::int64_t rows = s.B * s.H >= kManyTasks ? s.T : std::min(s.T, kTaskQueries),
-                       blocks = ceil_div(s.T, rows);
+    const std::int64_t rows = queries_, blocks = ceil_div(s.T, rows);
     const std::int64_t units = s.B * s.H * blocks, some = together(rows * s.S * (s.D + s.V));
     const std::int64_t start = c_.first_position(memory);
     executor.run(ceil_div(units, some), [&](std::int64_t task) {
@@ -164,26 +163,22 @@ class Attention : public Compiled {
   }
 
   Common c_;
+  std::int64_t queries_;  // of one head that a task takes
 };
 
 // All heads that share keys are one unit of work: their gradients of k and v are added in order.
 // Where there are few of those, each takes a part of the keys; what a part gives to dq is kept, and
-// added in order behind them.
+// added in order after them.
 class AttentionGradient : public Compiled {
  public:
-  explicit AttentionGradient(const ir::Kernel& kernel)
-      : c_(kernel),
+  AttentionGradient(const ir::Kernel& kernel, const ir::AttentionGradientKernel& core)
+      : c_(kernel, core),
         out_(kernel.loads[3], c_.s.V),
         g_(kernel.loads[5], c_.s.V),
         lse_(kernel.loads[4]) {
-    const AttentionShape& s = c_.s;
-    const std::int64_t groups = std::max<std::int64_t>(1, s.B * s.G);
-    const std::int64_t parts = std::min(ceil_div(s.S, kTaskQueries), ceil_div(kManyTasks, groups));
-    keys_ = std::max(kBlockKeys,
-                     groups >= kManyTasks
-                         ? s.S
-                         : round_up(ceil_div(s.S, std::max<std::int64_t>(1, parts)), kBlockKeys));
-    parts_ = std::max<std::int64_t>(1, ceil_div(s.S, keys_));
+    const std::int64_t S = c_.s.S, keys = core.variant.keys;
+    keys_ = std::max(kBlockKeys, keys == S ? S : round_up(keys, kBlockKeys));
+    parts_ = std::max<std::int64_t>(1, ceil_div(S, keys_));
   }
 
   void run(const Memory& memory, Executor& executor) const override {
@@ -308,11 +303,12 @@ class AttentionGradient : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_attention(const ir::Kernel& kernel) {
-  return std::make_unique<Attention>(kernel);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::AttentionKernel& core) {
+  return std::make_unique<Attention>(kernel, core);
 }
-std::unique_ptr<Compiled> compile_attention_gradient(const ir::Kernel& kernel) {
-  return std::make_unique<AttentionGradient>(kernel);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel,
+                                       const ir::AttentionGradientKernel& core) {
+  return std::make_unique<AttentionGradient>(kernel, core);
 }
 
 }  // namespace tensorgrad::cpu

@@ -100,8 +100,8 @@ void BlockProgram::number_values() {
   }
 }
 
-// Which values are one number for all elements, which loads are one row for all lines, and which
-// values somebody wants as arrays.
+// Which values are one scalar for all elements, which loads are one row for all lines, and which
+// values are needed as arrays.
 void BlockProgram::choose_modes(std::span<const Reg> kept) {
   const std::size_t n = code_.size();
   one_.assign(n, false), full_.assign(n, false);
@@ -130,7 +130,7 @@ void BlockProgram::choose_modes(std::span<const Reg> kept) {
         if (r >= 0) full_[usize(r)] = true;
       continue;
     }
-    // Arrays, or at most one number (per line) of a and b; select takes numbers for b and c.
+    // Arrays, or at most one scalar (per line) of a and b; select takes scalars for b and c.
     const bool select = in.op == ScalarOp::select;
     const auto number = [&](Reg r) {
       return one_[usize(r)] ||
@@ -276,7 +276,7 @@ bool BlockProgram::computes(const Step& step) const {
          (step.loop || step.op == ScalarOp::random || step.op == ScalarOp::gather);
 }
 
-std::vector<bool> BlockProgram::store_at(std::span<const ir::Store> stores, std::int64_t elements) {
+std::vector<bool> BlockProgram::store_at(std::span<const ir::Store> stores) {
   std::vector<bool> stored;
   for (const ir::Store& store : stores) {
     const auto step = std::find_if(steps_.begin(), steps_.end(), [&](const Step& s) {
@@ -288,7 +288,7 @@ std::vector<bool> BlockProgram::store_at(std::span<const ir::Store> stores, std:
       // What a gather reads depends on the ids: any of its space.
       if (instr(r).op == ScalarOp::gather)
         return loads_[usize(instr(r).slot)].place.space == store.place.space;
-      return instr(r).op == ScalarOp::load && reader(r).overlaps(store.place, elements);
+      return instr(r).op == ScalarOp::load && reader(r).overlaps(store);
     };
     for (auto later = step; here && later != steps_.end(); ++later) {
       if (later != step)

@@ -49,10 +49,9 @@ class BlockProgram {
   // What an element costs, in simple instructions.
   int cost() const { return cost_; }
 
-  // Values of `stores` (one element each of `elements`) are computed where they go, if nothing is
-  // read later that lies there. Says for each whether run() does so; the others are for the caller
-  // to copy.
-  std::vector<bool> store_at(std::span<const ir::Store> stores, std::int64_t elements);
+  // Values of `stores`, one per element, are computed where they go, if nothing is read later that
+  // lies there. Says for each whether run() does so; the others are for the caller to copy.
+  std::vector<bool> store_at(std::span<const ir::Store> stores);
 
   // Reads the rows that all lines share into scratch memory: once per task, before run(), if length
   // > 1.

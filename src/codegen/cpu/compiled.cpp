@@ -2,6 +2,7 @@
 
 #include <array>
 #include <new>
+#include <variant>
 #include <vector>
 
 #include "support/integers.h"
@@ -9,31 +10,7 @@
 namespace tensorgrad::cpu {
 
 std::unique_ptr<Compiled> compile(const ir::Kernel& kernel) {
-  switch (kernel.kind) {
-    case ir::Kernel::Kind::rows:
-      return compile_rows(kernel);
-    case ir::Kernel::Kind::columns:
-      return compile_columns(kernel);
-    case ir::Kernel::Kind::arg_reduce:
-      return compile_arg_reduce(kernel);
-    case ir::Kernel::Kind::scan:
-      return compile_scan(kernel);
-    case ir::Kernel::Kind::matmul:
-      return compile_matmul(kernel);
-    case ir::Kernel::Kind::segment_sum:
-      return compile_segment_sum(kernel);
-    case ir::Kernel::Kind::scatter_add:
-      return compile_scatter_add(kernel);
-    case ir::Kernel::Kind::attention:
-      return compile_attention(kernel);
-    case ir::Kernel::Kind::attention_gradient:
-      return compile_attention_gradient(kernel);
-    case ir::Kernel::Kind::selective_scan:
-      return compile_selective_scan(kernel);
-    case ir::Kernel::Kind::selective_scan_gradient:
-      return compile_selective_scan_gradient(kernel);
-  }
-  return nullptr;
+  return std::visit([&](const auto& core) { return compile_core(kernel, core); }, kernel.core);
 }
 
 float* scratch_floats(std::size_t count, int index) {

@@ -45,22 +45,25 @@ class Compiled {
 
 std::unique_ptr<Compiled> compile(const ir::Kernel& kernel);
 
-// One per file.
-std::unique_ptr<Compiled> compile_rows(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_columns(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_arg_reduce(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_scan(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_segment_sum(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_scatter_add(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_attention(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_attention_gradient(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_selective_scan(const ir::Kernel& kernel);
-std::unique_ptr<Compiled> compile_selective_scan_gradient(const ir::Kernel& kernel);
+// One per kind of kernel; `core` is that of `kernel`.
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::RowsKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ColumnsKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ArgReduceKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ScanKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::MatmulKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::SegmentSumKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ScatterAddKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::AttentionKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel,
+                                       const ir::AttentionGradientKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel,
+                                       const ir::SelectiveScanKernel& core);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel,
+                                       const ir::SelectiveScanGradientKernel& core);
 
 // Scratch memory of the calling thread, at least that many floats, kept between calls. Each use
 // within one task takes an index of its own. Between tasks any kernel may write there, but for one:
-// what products keep from task to task.
+// what matmuls keep from task to task.
 inline constexpr int kKeptRows = 6;
 float* scratch_floats(std::size_t count, int index = 0);
 

@@ -1,22 +1,23 @@
-// Kernels of kind `matmul`. The result is cut into tiles by shape. Operands are read where they lie
-// while that is fast; a right operand that many tiles share is packed into panels once, before
-// them; what else has to be packed is packed by the tile. Where there are few tiles and many
-// products to add, k is cut too, and the parts are added in order. Vectors compute a tile, or the
-// tile unit of the processor (amx.h), which takes all operands packed, its own way.
-#include "codegen/cpu/matmul.h"
-
+// Kernels of kind `matmul`. The result is cut into tiles as the kernel's variant says. Operands are
+// read where they lie while that is fast; a right operand that many tiles share is packed into
+// panels once, before them; what else has to be packed is packed by the tile. Where there are few
+// tiles and k is long, k is cut too, and the parts are added in order. Vectors compute a tile, or
+// the tile unit of the processor (amx.h), which takes all operands packed, its own way.
 #include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "codegen/cpu/amx.h"
+#include "codegen/cpu/matmul_cut.h"
 #include "codegen/cpu/matmul_operand.h"
 #include "codegen/cpu/micro_kernel.h"
 #include "codegen/cpu/panels.h"
-#include "codegen/cpu/simd.h"
+#include "support/fail.h"
 #include "support/integers.h"
 
 namespace tensorgrad::cpu {
+
+using ir::MatmulUnit;
 
 namespace {
 
@@ -35,11 +36,11 @@ constexpr std::int64_t kAmxFinished =
 constexpr std::int64_t kRowsTogether =
     1 << 17;  // floats of the left operand that stay in the second cache
 
-// One right operand and what becomes of its product.
+// One right operand and the epilogue of its result.
 struct Part {
-  Part(const ir::Kernel& kernel, const ir::MatmulPart& part)
+  Part(const ir::Kernel& kernel, const ir::MatmulKernel& core, const ir::MatmulPart& part)
       : N(part.N),
-        b(kernel.loads, part.b, kernel.K, part.N),
+        b(kernel.loads, part.b, core.K, part.N),
         kept([&] {
           std::vector<ir::Reg> regs;
           for (const ir::Store& s : part.stores) regs.push_back(s.value);
@@ -48,15 +49,15 @@ struct Part {
         epilogue(kernel.loads, part.epilogue, kept),
         plain(part.epilogue.code.size() == 1),
         stores(part.stores),
-        column_sums(part.column_sums),
-        sums_columns(part.sums_columns) {}
+        column_sums(part.column_sums.value_or(ir::Store{})),
+        sums_columns(part.column_sums.has_value()) {}
 
   std::int64_t N;
   Operand b;
   std::vector<ir::Reg> kept;
   std::int64_t line = 1;  // of the epilogue: whole rows, or any run of elements
   BlockProgram epilogue;
-  bool plain;  // the product itself is the result
+  bool plain;  // no epilogue: the accumulator is the result
   std::vector<ir::Store> stores;
   std::vector<bool> stored;  // by the epilogue itself
   ir::Store column_sums;
@@ -79,7 +80,7 @@ struct Tile {
   double* sums;         // of the stripe's columns, or null
   float* c;             // sums for some of k
   std::int64_t c_stride;
-  bool finishes;      // all of k: what becomes of the product is computed as soon as it is there
+  bool finishes;      // all of k: the epilogue is computed as soon as the sums are there
   float* to;          // where the sums belong, if they are a result as they are, or null
   std::uint64_t run;  // of the kernel: which one of all runs of kernels
 };
@@ -101,18 +102,18 @@ struct RightColumns {
 
 class Matmul : public Compiled {
  public:
-  Matmul(const ir::Kernel& kernel, std::span<const Products> choice)
-      : M_(kernel.M),
-        K_(kernel.K),
-        batches_(kernel.batches),
+  Matmul(const ir::Kernel& kernel, const ir::MatmulKernel& core, const ir::MatmulBlocks& blocks)
+      : by_(blocks.unit),
+        M_(core.M),
+        K_(core.K),
+        batches_(core.batches),
         NR_(panel_columns()),
-        a_(kernel.loads, kernel.a, kernel.M, kernel.K) {
-    for (const ir::MatmulPart& part : kernel.parts) {
-      parts_.emplace_back(kernel, part);
+        a_(kernel.loads, core.a, core.M, core.K) {
+    for (const ir::MatmulPart& part : core.parts) {
+      parts_.emplace_back(kernel, core, part);
       N_ += part.N;
     }
-    // One column is one row of the product turned around, whose elements lie in the same order.
-    if (N_ == 1 && parts_.size() == 1 && !parts_[0].sums_columns && a_.is_strided()) {
+    if (blocks.transposed) {
       Part& part = parts_[0];
       std::swap(a_, part.b);
       a_ = a_.turned(), part.b = part.b.turned();
@@ -121,31 +122,28 @@ class Matmul : public Compiled {
     }
     std::vector<std::int64_t> widths;
     for (const Part& part : parts_) widths.push_back(part.N);
-    const bool epilogues =
-        std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return !part.plain; });
-    const Cut cut = cut_matmul(batches_, M_, K_, widths, epilogues, choice);
-    by_ = cut.by;
-    height_ = cut.height, width_ = cut.width, depth_ = cut.depth, down_ = cut.down,
-    across_ = cut.across;
-    splits_ = cut.splits, split_ = cut.split, together_ = cut.together;
+    const Cut cut = cut_matmul(blocks, batches_, M_, widths);
+    height_ = cut.height, width_ = cut.width, down_ = cut.down, across_ = cut.across;
+    depth_ = blocks.depth, splits_ = blocks.splits, split_ = blocks.split;
+    together_ = cut.together;
     // At least four groups of rows, so that threads have groups of their own.
     rows_together_ =
         std::clamp<std::int64_t>(kRowsTogether / std::max<std::int64_t>(1, K_ * height_), 1,
                                  std::max<std::int64_t>(1, down_ / 4));
-    if (cut.rows_once) rows_together_ = 1;
+    if (blocks.rows_once) rows_together_ = 1;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       // What all rows share, a bias for instance, is read once where tiles are as wide as rows.
       Part& part = parts_[i];
-      if (part.N == kernel.parts[i].N && part.N > 1 &&
+      if (part.N == core.parts[i].N && part.N > 1 &&
           part.N <= std::min<std::int64_t>(width_, kBlock)) {
         part.line = part.N;
-        part.epilogue = BlockProgram(kernel.loads, kernel.parts[i].epilogue, part.kept, part.line);
+        part.epilogue = BlockProgram(kernel.loads, core.parts[i].epilogue, part.kept, part.line);
       }
-      part.stored = part.epilogue.store_at(part.stores, batches_ * M_ * part.N);
+      part.stored = part.epilogue.store_at(part.stores);
     }
     for (Part& part : parts_) {
       part.dots = M_ == 1 && part.b.is_turned_right() && !part.sums_columns;
-      const bool ready = by_ == Products::vectors &&
+      const bool ready = by_ == MatmulUnit::vectors &&
                          (part.dots || (part.b.is_right() &&
                                         (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows)));
       part.packing = ready           ? Part::Packing::none
@@ -203,7 +201,7 @@ class Matmul : public Compiled {
   // Packed columns of a stripe, block after block of k: panels and, for the tile unit, the sums of
   // the columns, which are doubles.
   std::int64_t block_room(std::int64_t columns) const {
-    if (by_ == Products::amx) return sums_at(columns) + 2 * round_up(columns, kAmxColumns);
+    if (by_ == MatmulUnit::amx) return sums_at(columns) + 2 * round_up(columns, kAmxColumns);
     return round_up(columns, NR_) * depth_;
   }
   std::int64_t stripe_room() const { return ceil_div(K_, depth_) * block_room(width_); }
@@ -238,7 +236,7 @@ class Matmul : public Compiled {
       float* const at = to + own * stripe_room() + block * block_room(s.columns);
       const Operand::Piece piece{s.batch, k, depth, s.column + from,
                                  std::min(step, s.columns - from)};
-      if (by_ == Products::amx)
+      if (by_ == MatmulUnit::amx)
         split_right(memory, s, piece, from, at);
       else
         s.part->b.pack(memory, piece, NR_, at + from * depth);
@@ -329,7 +327,7 @@ class Matmul : public Compiled {
     });
   }
 
-  // The product of a tile, and what becomes of it.
+  // The sums of a tile, and their epilogue.
   void compute(const Memory& memory, const Tile& tile) const {
     const auto& [part, batch, column, columns] = tile.stripe;
     if (tile.k_begin == tile.k_end) {  // nothing to add
@@ -338,7 +336,7 @@ class Matmul : public Compiled {
       if (tile.finishes) finish(memory, tile.stripe, tile.row, tile.rows, tile.c, tile.c_stride);
       return;
     }
-    if (by_ == Products::amx) return compute_by_amx(memory, tile);
+    if (by_ == MatmulUnit::amx) return compute_by_amx(memory, tile);
     float* const room_a = scratch_floats(usize(height_ * depth_), 1);
     for (std::int64_t k = tile.k_begin; k < tile.k_end; k += depth_) {
       const std::int64_t depth = std::min(depth_, tile.k_end - k);
@@ -437,7 +435,7 @@ class Matmul : public Compiled {
 
   // --- on the tile unit ---
 
-  // The product of a tile, and what becomes of it. Sums for some of k lie in whole panels until the
+  // The sums of a tile, and their epilogue. Sums for some of k lie in whole panels until the
   // last ones are added.
   void compute_by_amx(const Memory& memory, const Tile& tile) const {
     const auto& [part, batch, column, columns] = tile.stripe;
@@ -582,9 +580,9 @@ class Matmul : public Compiled {
                           s.part->sums_columns ? sums : nullptr);
   }
 
-  // --- after the product ---
+  // --- epilogue ---
 
-  // What becomes of the product: rows that follow each other in the result are taken together.
+  // The epilogue: rows that follow each other in the result are taken together.
   void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows,
               const float* c, std::int64_t stride) const {
     const Part& part = *s.part;
@@ -616,7 +614,7 @@ class Matmul : public Compiled {
       }
   }
 
-  Products by_ = Products::vectors;
+  MatmulUnit by_;
   std::int64_t M_, K_, N_ = 0, batches_;
   std::int64_t NR_;
   std::int64_t height_ = 0, width_ = 0, depth_ = 0;  // of a tile, and of k at a time
@@ -631,15 +629,10 @@ class Matmul : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel) {
-  constexpr Products kAll[] = {Products::vectors, Products::amx};
-  const std::span<const Products> all = kAll;
-  return compile_matmul(kernel, uses_amx_always() ? all.subspan(1) : all.first(uses_amx() ? 2 : 1));
-}
-
-std::unique_ptr<Compiled> compile_matmul(const ir::Kernel& kernel,
-                                         std::span<const Products> choice) {
-  return std::make_unique<Matmul>(kernel, choice);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::MatmulKernel& core) {
+  const auto* const blocks = std::get_if<ir::MatmulBlocks>(&core.variant);
+  if (!blocks) internal_error("no blocks were chosen: {}", kernel.name);
+  return std::make_unique<Matmul>(kernel, core, *blocks);
 }
 
 }  // namespace tensorgrad::cpu

@@ -51,7 +51,8 @@ std::int64_t Reader::period() const {
   return all ? coarse_.shape[rank - 1] : 0;
 }
 
-bool Reader::overlaps(const ir::Place& place, std::int64_t count) const {
+bool Reader::overlaps(const ir::Store& store) const {
+  const ir::Place& place = store.place;
   if (load_.source != ir::Load::Source::memory || load_.place.space != place.space) return false;
   if (form_ == Form::general) return true;
   std::int64_t low = load_.place.offset + coarse_.address.offset, high = low;
@@ -59,7 +60,7 @@ bool Reader::overlaps(const ir::Place& place, std::int64_t count) const {
     const std::int64_t far = coarse_.address.coef[usize(d)] * (coarse_.shape[d] - 1);
     (far < 0 ? low : high) += far;
   }
-  return low < place.offset + count && place.offset <= high;
+  return low < place.offset + store.elements && place.offset <= high;
 }
 
 void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stride, int n,

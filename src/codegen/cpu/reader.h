@@ -31,8 +31,8 @@ class Reader {
   // The same `length` elements again and again, which the first `length` of the space are. Zero if
   // there are none.
   std::int64_t period() const;
-  // Whether elements come from memory that overlaps that many elements at `place`.
-  bool overlaps(const ir::Place& place, std::int64_t count) const;
+  // Whether elements come from memory that the store writes.
+  bool overlaps(const ir::Store& store) const;
 
   // Calls f(first address, stride, count) for each run of the innermost axis; only for strided
   // maps.

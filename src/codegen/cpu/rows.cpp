@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "codegen/cpu/compiled.h"
-#include "schedule/fuse.h"
 #include "support/fail.h"
 #include "support/integers.h"
 
@@ -11,6 +10,7 @@ namespace tensorgrad::cpu {
 
 using ir::Instr;
 using ir::Kernel;
+using ir::LinesKernel;
 using ir::Reg;
 using ir::ScalarOp;
 
@@ -18,16 +18,12 @@ namespace {
 
 constexpr std::int64_t kTaskWork = 1 << 17;  // elements times cost that one task takes
 constexpr std::int64_t kRowWork = 24;        // elements that a row costs beside its own
-constexpr std::int64_t kChunk = 1 << 14;     // elements of one long row that one task takes
-constexpr std::int64_t kChunkRows = 256;     // rows of a columns kernel that one task takes
 constexpr std::int64_t kShortRow = 16;       // rows below this are not worth a loop of their own
-constexpr std::int64_t kLongRow =
-    schedule::kLongestRow;  // rows up to this fit scratch memory as a whole
 
-std::vector<Reg> kept_of(const Kernel& kernel) {
+std::vector<Reg> kept_of(const LinesKernel& core) {
   std::vector<Reg> kept;
-  for (const ir::Store& store : kernel.stores) kept.push_back(store.value);
-  for (const Instr& in : kernel.program.code)
+  for (const ir::Store& store : core.stores) kept.push_back(store.value);
+  for (const Instr& in : core.program.code)
     if (in.op == ScalarOp::reduce) kept.push_back(in.a);
   return kept;
 }
@@ -50,17 +46,16 @@ std::int64_t repeated_row(const Kernel& kernel) {
 // rows are of any length that suits.
 class ShortRows : public Compiled {
  public:
-  ShortRows(const Kernel& kernel, std::int64_t lines, std::int64_t length)
-      : kernel_(kernel),
-        lines_(lines),
+  ShortRows(const Kernel& kernel, const LinesKernel& core, std::int64_t lines, std::int64_t length)
+      : lines_(lines),
         length_(length),
         per_block_(std::max<std::int64_t>(1, kBlock / std::max<std::int64_t>(1, length))),
-        program_(kernel.loads, kernel.program, kept_of(kernel), length,
+        program_(kernel.loads, core.program, kept_of(core), length,
                  static_cast<int>(std::max<std::int64_t>(kBlock, per_block_ * length))) {
     std::vector<ir::Store> per_element;
-    for (const ir::Store& s : kernel_.stores)
-      (kernel_.program.line(s.value) ? line_stores_ : per_element).push_back(s);
-    const std::vector<bool> stored = program_.store_at(per_element, kernel.elements());
+    for (const ir::Store& s : core.stores)
+      (core.program.line(s.value) ? line_stores_ : per_element).push_back(s);
+    const std::vector<bool> stored = program_.store_at(per_element);
     for (std::size_t i = 0; i < stored.size(); ++i)
       if (!stored[i]) copied_.push_back(per_element[i]);
     const std::int64_t row = (length + (length > 1 ? kRowWork : 0)) * program_.cost();
@@ -87,7 +82,6 @@ class ShortRows : public Compiled {
   }
 
  private:
-  Kernel kernel_;
   std::int64_t lines_, length_, per_block_, per_task_;
   BlockProgram program_;
   std::vector<ir::Store> copied_, line_stores_;
@@ -97,14 +91,19 @@ class ShortRows : public Compiled {
 // what is computed per line.
 class TwoPhase : public Compiled {
  public:
-  explicit TwoPhase(const Kernel& kernel)
-      : kernel_(kernel), program_(kernel.loads, kernel.program, kept_of(kernel)) {
-    for (const ir::Store& s : kernel.stores)
-      if (!kernel.program.line(s.value))
-        internal_error("a row of {} elements is stored: {}", kernel.length, kernel.name);
-    for (std::size_t i = 0; i < kernel.program.code.size(); ++i)
-      if (kernel.program.code[i].op == ScalarOp::reduce) {
-        const Instr& in = kernel.program.code[i];
+  enum class Along : std::uint8_t { rows, columns };
+  // `part`: elements of a row, or rows of a column, that one task takes.
+  TwoPhase(const Kernel& kernel, const LinesKernel& core, Along along, std::int64_t part)
+      : core_(core),
+        along_(along),
+        part_(part),
+        program_(kernel.loads, core.program, kept_of(core)) {
+    for (const ir::Store& s : core.stores)
+      if (!core.program.line(s.value))
+        internal_error("a row of {} elements is stored: {}", core.length, kernel.name);
+    for (std::size_t i = 0; i < core.program.code.size(); ++i)
+      if (core.program.code[i].op == ScalarOp::reduce) {
+        const Instr& in = core.program.code[i];
         reductions_.push_back(i);
         folds_.push_back(find_fold(in.combine, in.dtype));
         column_folds_.push_back(find_column_fold(in.combine, in.dtype));
@@ -112,14 +111,12 @@ class TwoPhase : public Compiled {
   }
 
   void run(const Memory& memory, Executor& executor) const override {
-    const std::int64_t lines = kernel_.lines;
+    const std::int64_t lines = core_.lines;
     if (lines == 0) return;
-    const bool columns = kernel_.kind == Kernel::Kind::columns;
-    const std::int64_t chunks =
-        std::max<std::int64_t>(1, ceil_div(kernel_.length, columns ? kChunkRows : kChunk));
+    const std::int64_t chunks = std::max<std::int64_t>(1, ceil_div(core_.length, part_));
     const std::int64_t plane = chunks * lines;  // of one reduction
     std::vector<double> parts(usize(plane) * reductions_.size());
-    if (columns)
+    if (along_ == Along::columns)
       column_parts(memory, executor, chunks, parts);
     else
       row_parts(memory, executor, chunks, parts);
@@ -138,11 +135,11 @@ class TwoPhase : public Compiled {
   }
 
  private:
-  const Instr& instr(std::size_t r) const { return kernel_.program.code[reductions_[r]]; }
+  const Instr& instr(std::size_t r) const { return core_.program.code[reductions_[r]]; }
 
   void row_parts(const Memory& memory, Executor& executor, std::int64_t chunks,
                  std::vector<double>& parts) const {
-    const std::int64_t lines = kernel_.lines, length = kernel_.length;
+    const std::int64_t lines = core_.lines, length = core_.length;
     executor.run(lines * chunks, [&](std::int64_t task) {
       float* const scratch = scratch_floats(program_.scratch());
       const std::int64_t row = task / chunks, chunk = task % chunks;
@@ -151,8 +148,8 @@ class TwoPhase : public Compiled {
       };
       for (std::size_t r = 0; r < reductions_.size(); ++r)
         part(r) = ir::identity(instr(r).combine, instr(r).dtype);
-      const std::int64_t end = std::min(length, (chunk + 1) * kChunk);
-      for (std::int64_t i = chunk * kChunk; i < end; i += kBlock) {
+      const std::int64_t end = std::min(length, (chunk + 1) * part_);
+      for (std::int64_t i = chunk * part_; i < end; i += kBlock) {
         const int n = static_cast<int>(std::min<std::int64_t>(kBlock, end - i));
         const Block block{row * length + i, n, 0, 0};
         const float* const* values =
@@ -169,8 +166,7 @@ class TwoPhase : public Compiled {
 
   void column_parts(const Memory& memory, Executor& executor, std::int64_t chunks,
                     std::vector<double>& parts) const {
-    const std::int64_t lines = kernel_.lines, length = kernel_.length,
-                       blocks = ceil_div(lines, kBlock);
+    const std::int64_t lines = core_.lines, length = core_.length, blocks = ceil_div(lines, kBlock);
     const std::int64_t together = std::max<std::int64_t>(1, kBlock / lines);  // rows of a block
     executor.run(blocks * chunks, [&](std::int64_t task) {
       float* const scratch = scratch_floats(program_.scratch());
@@ -181,8 +177,8 @@ class TwoPhase : public Compiled {
       };
       for (std::size_t r = 0; r < reductions_.size(); ++r)
         std::fill_n(part(r), width, ir::identity(instr(r).combine, instr(r).dtype));
-      const std::int64_t end = std::min(length, (chunk + 1) * kChunkRows);
-      for (std::int64_t row = chunk * kChunkRows; row < end; row += together) {
+      const std::int64_t end = std::min(length, (chunk + 1) * part_);
+      for (std::int64_t row = chunk * part_; row < end; row += together) {
         const std::int64_t rows = std::min(together, end - row);
         const Block block{row * lines + column, static_cast<int>(rows * width), 0, 0};
         const float* const* values =
@@ -195,21 +191,23 @@ class TwoPhase : public Compiled {
 
   // Everything that is computed once per line.
   void finish(const Memory& memory, const std::vector<float>& totals) const {
-    const std::int64_t lines = kernel_.lines;
+    const std::int64_t lines = core_.lines;
     float* const scratch = scratch_floats(program_.scratch());
-    std::vector<const float*> given(kernel_.program.code.size());
+    std::vector<const float*> given(core_.program.code.size());
     for (std::int64_t line = 0; line < lines; line += kBlock) {
       const Block block{0, 0, line, static_cast<int>(std::min<std::int64_t>(kBlock, lines - line))};
       for (std::size_t r = 0; r < reductions_.size(); ++r)
         given[reductions_[r]] = totals.data() + usize(lines) * r + usize(line);
       const float* const* values = program_.run(memory, block, scratch, BlockProgram::Part::lines,
                                                 {.reductions = given.data()});
-      for (const ir::Store& s : kernel_.stores)
+      for (const ir::Store& s : core_.stores)
         std::copy_n(values[s.value], block.lines, memory.at(s.place) + line);
     }
   }
 
-  Kernel kernel_;
+  LinesKernel core_;
+  Along along_;
+  std::int64_t part_;
   BlockProgram program_;
   std::vector<std::size_t> reductions_;  // instructions
   std::vector<FoldLines> folds_;         // of each, along a row
@@ -218,21 +216,22 @@ class TwoPhase : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_rows(const Kernel& kernel) {
-  const auto& code = kernel.program.code;
-  const bool reduces =
-      std::any_of(code.begin(), code.end(), [](const Instr& in) { return in.line; });
-  if (!reduces) {
-    const std::int64_t length = repeated_row(kernel);
-    return std::make_unique<ShortRows>(kernel, kernel.elements() / length, length);
+std::unique_ptr<Compiled> compile_core(const Kernel& kernel, const ir::RowsKernel& core) {
+  switch (core.variant.walk) {
+    case ir::RowsVariant::Walk::elements: {
+      const std::int64_t length = repeated_row(kernel);
+      return std::make_unique<ShortRows>(kernel, core, core.elements() / length, length);
+    }
+    case ir::RowsVariant::Walk::rows:
+      return std::make_unique<ShortRows>(kernel, core, core.lines, core.length);
+    case ir::RowsVariant::Walk::parts:
+      return std::make_unique<TwoPhase>(kernel, core, TwoPhase::Along::rows, core.variant.part);
   }
-  if (kernel.length <= kLongRow)
-    return std::make_unique<ShortRows>(kernel, kernel.lines, kernel.length);
-  return std::make_unique<TwoPhase>(kernel);
+  return nullptr;
 }
 
-std::unique_ptr<Compiled> compile_columns(const Kernel& kernel) {
-  return std::make_unique<TwoPhase>(kernel);
+std::unique_ptr<Compiled> compile_core(const Kernel& kernel, const ir::ColumnsKernel& core) {
+  return std::make_unique<TwoPhase>(kernel, core, TwoPhase::Along::columns, core.variant.turns);
 }
 
 }  // namespace tensorgrad::cpu

@@ -13,15 +13,15 @@ constexpr std::int64_t kTask = 1 << 13;  // elements
 // A running sum along each row; rows side by side.
 class Scan : public Compiled {
  public:
-  explicit Scan(const ir::Kernel& kernel)
-      : value_(kernel.stores[0].value),
-        program_(kernel.loads, kernel.program, std::span(&value_, 1)),
-        place_(kernel.stores[0].place),
-        map_(kernel.store_map),
-        length_(kernel.length),
-        rows_(kernel.lines),
-        reverse_(kernel.reverse),
-        real_(kernel.stores[0].dtype == DType::f32) {}
+  Scan(const ir::Kernel& kernel, const ir::ScanKernel& core)
+      : value_(core.store.value),
+        program_(kernel.loads, core.program, std::span(&value_, 1)),
+        place_(core.store.place),
+        map_(core.store_map),
+        length_(core.length),
+        rows_(core.lines),
+        reverse_(core.reverse),
+        real_(core.store.dtype == DType::f32) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     executor.run(rows_, [&](std::int64_t row) {
@@ -67,13 +67,13 @@ class Scan : public Compiled {
 template <class T>
 class ArgReduce : public Compiled {
  public:
-  explicit ArgReduce(const ir::Kernel& kernel)
-      : value_(static_cast<ir::Reg>(kernel.program.code.size()) - 1),
-        program_(kernel.loads, kernel.program, std::span(&value_, 1)),
-        place_(kernel.stores[0].place),
-        inner_(kernel.length),
-        outer_(kernel.lines),
-        largest_(kernel.combine == ir::Combine::max) {}
+  ArgReduce(const ir::Kernel& kernel, const ir::ArgReduceKernel& core)
+      : value_(static_cast<ir::Reg>(core.program.code.size()) - 1),
+        program_(kernel.loads, core.program, std::span(&value_, 1)),
+        place_(core.store.place),
+        inner_(core.length),
+        outer_(core.lines),
+        largest_(core.combine == ir::Combine::max) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     auto* const out = reinterpret_cast<std::int32_t*>(memory.at(place_));
@@ -111,14 +111,14 @@ class ArgReduce : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_scan(const ir::Kernel& kernel) {
-  return std::make_unique<Scan>(kernel);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ScanKernel& core) {
+  return std::make_unique<Scan>(kernel, core);
 }
 
-std::unique_ptr<Compiled> compile_arg_reduce(const ir::Kernel& kernel) {
-  if (kernel.program.code.back().dtype == DType::f32)
-    return std::make_unique<ArgReduce<float>>(kernel);
-  return std::make_unique<ArgReduce<std::int32_t>>(kernel);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ArgReduceKernel& core) {
+  if (core.program.code.back().dtype == DType::f32)
+    return std::make_unique<ArgReduce<float>>(kernel, core);
+  return std::make_unique<ArgReduce<std::int32_t>>(kernel, core);
 }
 
 }  // namespace tensorgrad::cpu

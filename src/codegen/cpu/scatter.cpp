@@ -30,18 +30,19 @@ std::int32_t as_id(float bits) { return *reinterpret_cast<const std::int32_t*>(&
 // Tasks own ranges of columns: row by row, in order.
 class SegmentSum : public Compiled {
  public:
-  explicit SegmentSum(const ir::Kernel& kernel)
+  SegmentSum(const ir::Kernel& kernel, const ir::SegmentSumKernel& core)
       : ids_(kernel.loads[0]),
         values_(kernel.loads[1]),
-        place_(kernel.stores[0].place),
-        node_(kernel.stores[0].node),
-        P_(kernel.length),
-        D_(kernel.lines),
-        rows_(kernel.extent) {}
+        place_(core.store.place),
+        elements_(core.store.elements),
+        node_(core.store.node),
+        P_(core.length),
+        D_(core.lines),
+        rows_(core.extent) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
-    std::fill_n(out, rows_ * D_, 0.0f);
+    std::fill_n(out, elements_, 0.0f);
     std::vector<std::int32_t> ids(usize(P_));
     each_element(ids_, memory, 0, P_, scratch_floats(kBlock), [&](std::int64_t p, float bits) {
       ids[usize(p)] = as_id(bits);
@@ -62,26 +63,28 @@ class SegmentSum : public Compiled {
  private:
   Reader ids_, values_;
   ir::Place place_;
+  std::int64_t elements_;  // of the result
   ir::NodeId node_;
   std::int64_t P_, D_, rows_;
 };
 
 class ScatterAdd : public Compiled {
  public:
-  explicit ScatterAdd(const ir::Kernel& kernel)
+  ScatterAdd(const ir::Kernel& kernel, const ir::ScatterAddKernel& core)
       : ids_(kernel.loads[0]),
         values_(kernel.loads[1]),
-        place_(kernel.stores[0].place),
-        node_(kernel.stores[0].node),
-        map_(kernel.store_map),
-        length_(kernel.length),
-        rows_(kernel.lines),
-        extent_(kernel.extent),
+        place_(core.store.place),
+        elements_(core.store.elements),
+        node_(core.store.node),
+        map_(core.store_map),
+        length_(core.length),
+        rows_(core.lines),
+        extent_(core.extent),
         stride_(map_.stride(map_.shape().rank() - 1)) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
-    std::fill_n(out, map_.shape().count(), 0.0f);
+    std::fill_n(out, elements_, 0.0f);
     executor.run(rows_, [&](std::int64_t row) {
       float* const block = scratch_floats(2 * kBlock);
       double no_fill = 0;
@@ -102,6 +105,7 @@ class ScatterAdd : public Compiled {
  private:
   Reader ids_, values_;
   ir::Place place_;
+  std::int64_t elements_;  // of the result
   ir::NodeId node_;
   ir::IndexMap map_;
   std::int64_t length_, rows_, extent_, stride_;
@@ -109,11 +113,11 @@ class ScatterAdd : public Compiled {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_segment_sum(const ir::Kernel& kernel) {
-  return std::make_unique<SegmentSum>(kernel);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::SegmentSumKernel& core) {
+  return std::make_unique<SegmentSum>(kernel, core);
 }
-std::unique_ptr<Compiled> compile_scatter_add(const ir::Kernel& kernel) {
-  return std::make_unique<ScatterAdd>(kernel);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ScatterAddKernel& core) {
+  return std::make_unique<ScatterAdd>(kernel, core);
 }
 
 }  // namespace tensorgrad::cpu

@@ -37,10 +37,8 @@ struct Block {
 
 class Scan : public Compiled {
  protected:
-  explicit Scan(const ir::Kernel& kernel)
-      : s_(kernel.selective_scan),
-        chunk_(std::min(s_.chunk, s_.L)),
-        place_(kernel.stores[0].place) {
+  Scan(const ir::Kernel& kernel, const ir::SelectiveScanCore& core)
+      : s_(core.shape), chunk_(std::min(s_.chunk, s_.L)), place_(core.store.place) {
     for (const ir::Load& load : kernel.loads) readers_.emplace_back(load), rows_.emplace_back(load);
   }
 
@@ -132,7 +130,8 @@ class Scan : public Compiled {
 
 class SelectiveScan : public Scan {
  public:
-  explicit SelectiveScan(const ir::Kernel& kernel) : Scan(kernel) {}
+  SelectiveScan(const ir::Kernel& kernel, const ir::SelectiveScanKernel& core)
+      : Scan(kernel, core) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
@@ -159,7 +158,8 @@ class SelectiveScan : public Scan {
 // order.
 class SelectiveScanGradient : public Scan {
  public:
-  explicit SelectiveScanGradient(const ir::Kernel& kernel) : Scan(kernel) {}
+  SelectiveScanGradient(const ir::Kernel& kernel, const ir::SelectiveScanGradientKernel& core)
+      : Scan(kernel, core) {}
 
   void run(const Memory& memory, Executor& executor) const override {
     float* const out = memory.at(place_);
@@ -216,11 +216,13 @@ class SelectiveScanGradient : public Scan {
 
 }  // namespace
 
-std::unique_ptr<Compiled> compile_selective_scan(const ir::Kernel& kernel) {
-  return std::make_unique<SelectiveScan>(kernel);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel,
+                                       const ir::SelectiveScanKernel& core) {
+  return std::make_unique<SelectiveScan>(kernel, core);
 }
-std::unique_ptr<Compiled> compile_selective_scan_gradient(const ir::Kernel& kernel) {
-  return std::make_unique<SelectiveScanGradient>(kernel);
+std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel,
+                                       const ir::SelectiveScanGradientKernel& core) {
+  return std::make_unique<SelectiveScanGradient>(kernel, core);
 }
 
 }  // namespace tensorgrad::cpu

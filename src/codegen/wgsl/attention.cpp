@@ -1,7 +1,7 @@
 // Kernels of kind `attention` and `attention_gradient`. A workgroup has a block of rows (queries,
 // or keys for their own gradients) and walks over blocks of the other side. The scores of two
-// blocks are made from tiles in workgroup memory, four by four to a thread; turned into weights
-// they go back there, and what they weigh is added up in registers.
+// blocks are made from tiles in workgroup memory, four by four to a thread. As weights they go
+// back there, and what they weigh is added up in registers.
 #include <algorithm>
 
 #include "codegen/wgsl/attention_operand.h"
@@ -10,7 +10,6 @@
 namespace tensorgrad::wgsl {
 
 using ir::AttentionShape;
-using ir::Kernel;
 
 namespace {
 
@@ -26,7 +25,8 @@ std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) 
 
 class Attention {
  public:
-  explicit Attention(const Emitting& in) : in_(in), k_(in.kernel), s_(k_.attention), x_(k_) {}
+  Attention(const Emitting& in, const AttentionInput& input)
+      : in_(in), k_(input), s_(input.core.shape), x_(input) {}
 
   std::vector<Piece> forward() {
     if (s_.B * s_.H * s_.T == 0) return {};
@@ -75,7 +75,7 @@ class Attention {
 
   Source begin(std::initializer_list<const Operand*> operands) {
     Source source = in_.source();
-    note_stores(source, k_.stores, in_.guarded);
+    note_stores(source, {k_.core.store}, in_.guarded);
     for (const Operand* x : operands) ProgramWriter::note(source, k_.loads, x->program);
     if (s_.cached) source.note(region(k_.loads.back().place.space), DType::i32, false);
     source.use_quads();
@@ -103,7 +103,7 @@ class Attention {
           });
     };
     declare("sees_keys", "u32", "vec4<u32>");
-    if (k_.kind == Kernel::Kind::attention_gradient) declare("seen_by", "vec4<u32>", "u32");
+    if (k_.gradient) declare("seen_by", "vec4<u32>", "u32");
   }
 
   // Row `r` of a block: its position (of some row that exists), and whether it exists; empty:
@@ -146,7 +146,7 @@ class Attention {
     return name;
   }
 
-  // stash: what a thread fetched, turned: tiles[at + d * 8 + r % 8][r / 8].
+  // stash: what a thread fetched, transposed: tiles[at + d * 8 + r % 8][r / 8].
   void declare_stash(Source& source) const {
     source.function("fn stash(at: u32, x: mat4x4<f32>, thread: u32)", [&] {
       source.line("let turned = transpose(x);");
@@ -314,14 +314,14 @@ class Attention {
       const Row r = row(source, x, "first", fmt::format("ty + {}u", 8 * i));
       source.open(if_exists(r));
       source.line("let at = {};",
-                  packed_row(k_.stores[0], part, heads, x.positions, x.size, "head", r.t));
+                  packed_row(k_.core.store, part, heads, x.positions, x.size, "head", r.t));
       for (std::int64_t j = 0; j < columns_of(x.size); ++j) {
         const std::string value =
             scale.empty() ? fmt::format("{}{}_{}", sums, i, j)
                           : fmt::format("{}{}_{} * {}.{}", sums, i, j, scale, "xyzw"[i]);
         source.line("let c{} = column + 4u * (tx + {}u);", j, 8 * j);
         source.open(fmt::format("if (c{} < {}u) {{", j, x.size));
-        store_columns(source, k_.stores[0], x.size, "at", fmt::format("c{}", j), value);
+        store_columns(source, k_.core.store, x.size, "at", fmt::format("c{}", j), value);
         source.close();
       }
       source.close();
@@ -374,8 +374,8 @@ class Attention {
     source.line("workgroupBarrier();");
     source.line("total = stats[ty];");
     source.line("for (var j = 1u; j < 8u; j++) {{ total += stats[j * {}u + ty]; }}", kPitch);
-    // A query before the first key sees nothing; where it sees keys and all weights are zero, the
-    // result is no number.
+    // A query before the first key sees nothing. Where it sees keys and all weights are zero, the
+    // result is NaN.
     source.line(
         "let none = vec4<i32>(start + i32(first + ty)) + vec4<i32>(0, 8, 16, 24) < vec4<i32>({});",
         s_.cached ? "0" : "-2147483647");
@@ -384,7 +384,7 @@ class Attention {
     rows.size = s_.V;
     store_sums(source, "sum", rows, s_.out(), s_.H, "by");
     source.line("let log_sum = select(top + log(total), vec4<f32>(), none);");
-    const ir::Store& store = k_.stores[0];
+    const ir::Store& store = k_.core.store;
     source.open("if (tx == 0u && column == 0u) {");
     for (int i = 0; i < 4; ++i) {
       source.open("{");
@@ -482,7 +482,7 @@ class Attention {
   }
 
   const Emitting& in_;
-  const Kernel& k_;
+  const AttentionInput k_;
   const AttentionShape& s_;
   static constexpr int unroll_ =
       4;  // values that are read from workgroup memory before the first is used
@@ -492,12 +492,15 @@ class Attention {
 
 }  // namespace
 
-std::vector<Piece> emit_attention(const Emitting& in) {
-  return is_short(in.kernel.attention) ? emit_short_attention(in) : Attention(in).forward();
+std::vector<Piece> emit_core(const Emitting& in, const ir::AttentionKernel& k) {
+  const AttentionInput input{in.kernel.loads, k, false};
+  return k.variant.row_per_thread ? emit_short_attention(in, input)
+                                  : Attention(in, input).forward();
 }
-std::vector<Piece> emit_attention_gradient(const Emitting& in) {
-  return is_short(in.kernel.attention) ? emit_short_attention_gradient(in)
-                                       : Attention(in).gradient();
+std::vector<Piece> emit_core(const Emitting& in, const ir::AttentionGradientKernel& k) {
+  const AttentionInput input{in.kernel.loads, k, true};
+  return k.variant.row_per_thread ? emit_short_attention(in, input)
+                                  : Attention(in, input).gradient();
 }
 
 }  // namespace tensorgrad::wgsl

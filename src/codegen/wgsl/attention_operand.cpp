@@ -5,7 +5,6 @@
 namespace tensorgrad::wgsl {
 
 using ir::AttentionShape;
-using ir::Kernel;
 
 namespace {
 
@@ -18,22 +17,22 @@ AttentionOperand operand(const char* name, int slot, std::int64_t heads, std::in
 
 }  // namespace
 
-AttentionOperands::AttentionOperands(const Kernel& kernel) {
-  const AttentionShape& s = kernel.attention;
+AttentionOperands::AttentionOperands(const AttentionInput& in) {
+  const AttentionShape& s = in.core.shape;
   q = operand("q", 0, s.B * s.H, s.T, s.D);
   k = operand("k", 1, s.B * s.G, s.S, s.D);
   v = operand("v", 2, s.B * s.G, s.S, s.V);
-  if (kernel.kind != Kernel::Kind::attention_gradient) return;
+  if (!in.gradient) return;
   out = operand("o", 3, s.B * s.H, s.T, s.V);
   g = operand("g", 5, s.B * s.H, s.T, s.V);
 }
 
-void AttentionOperand::declare(Source& source, const Kernel& kernel) const {
-  const Side side{kernel, program, name, positions, size};
+void AttentionOperand::declare(Source& source, const AttentionInput& in) const {
+  const Side side{in.loads, program, name, positions, size};
   side.declare(source);
   source.function(fmt::format("fn {}_quad(head: u32, t: u32, d: u32) -> vec4<f32>", name), [&] {
-    const AttentionShape& s = kernel.attention;
-    // Then nobody asks for what is not there.
+    const AttentionShape& s = in.core.shape;
+    // All columns that are read exist then.
     const bool whole = (size == 32 || size == 64 || size == 128) && std::max(s.D, s.V) <= 128;
     if (side.quad_axis() == 1) {
       if (whole)
@@ -53,13 +52,13 @@ void AttentionOperand::declare(Source& source, const Kernel& kernel) const {
   });
 }
 
-void find_start(Source& source, const Kernel& kernel, bool uniform) {
-  const AttentionShape& s = kernel.attention;
+void find_start(Source& source, const AttentionInput& in, bool uniform) {
+  const AttentionShape& s = in.core.shape;
   if (!s.cached) {
     source.line("let start = {};", s.S - s.T);
     return;
   }
-  const ir::Load& load = kernel.loads.back();
+  const ir::Load& load = in.loads.back();
   // Not so far away that sums with it would not fit.
   const std::string value = fmt::format(
       "clamp({}, {}, {})", read(source, load, address(source, load.map, "0u", load.place.offset)),
@@ -79,11 +78,10 @@ std::string key_head(const AttentionShape& shape, const std::string& head) {
                      shape.H / shape.G);
 }
 
-std::string log_sum(Source& source, const Kernel& kernel, const std::string& head,
+std::string log_sum(Source& source, const AttentionInput& in, const std::string& head,
                     const std::string& t) {
-  const ir::Load& load = kernel.loads[4];
-  const std::string at =
-      source.let(fmt::format("{} * {}u + {}", head, kernel.attention.T, t), "at");
+  const ir::Load& load = in.loads[4];
+  const std::string at = source.let(fmt::format("{} * {}u + {}", head, in.core.shape.T, t), "at");
   return read(source, load, address(source, load.map, at, load.place.offset));
 }
 

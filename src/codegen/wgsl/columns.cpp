@@ -15,18 +15,17 @@ using ir::ScalarOp;
 namespace {
 
 constexpr std::int64_t kThreads = 256;
-constexpr std::int64_t kFewRows = 16;  // a thread walks them alone
-constexpr std::int64_t kTurns = 8;     // of a thread along its column; more rows are cut into parts
 
 class Columns {
  public:
-  explicit Columns(const Emitting& in) : in_(in), k_(in.kernel) {}
+  Columns(const Emitting& in, const ir::ColumnsKernel& k)
+      : in_(in), loads_(in.kernel.loads), k_(k) {}
 
   std::vector<Piece> run() {
     if (k_.lines == 0) return {};
     for (std::size_t i = 0; i < k_.program.code.size(); ++i)
       if (k_.program.code[i].op == ScalarOp::reduce) roots_.push_back(static_cast<Reg>(i));
-    if (k_.length <= kFewRows || k_.lines >= 65536) {
+    if (k_.variant.alone) {
       beside_ = in_.least_invocations, down_ = 1;
       return {walk(1)};
     }
@@ -41,8 +40,9 @@ class Columns {
     while (down_ > 16 && static_cast<std::int64_t>(roots_.size()) * down_ * beside_ * 4 * width_ >
                              in_.target.workgroup_bytes)
       down_ /= 2;
-    const std::int64_t parts =
-        k_.length <= kTurns * down_ ? 1 : ceil_div(k_.length, kTurns / 2 * down_);
+    const std::int64_t parts = k_.length <= k_.variant.turns * down_
+                                   ? 1
+                                   : ceil_div(k_.length, k_.variant.turns / 2 * down_);
     if (parts == 1) return {walk(1)};
     return {walk(parts), join(parts)};
   }
@@ -60,7 +60,7 @@ class Columns {
   Piece walk(std::int64_t parts) {
     const bool whole = parts == 1;
     Source source = in_.source(whole ? "" : " (parts)");
-    ProgramWriter::note(source, k_.loads, k_.program);
+    ProgramWriter::note(source, loads_, k_.program);
     if (whole)
       note_stores(source, k_.stores, in_.guarded);
     else
@@ -74,7 +74,7 @@ class Columns {
     source.line("let part = group / {}u;", blocks);
     source.line("let place = (group % {}u) * {}u + thread % {}u;", blocks, beside_, beside_);
     source.line("let at = min(place, {}u);", points - 1);
-    ProgramWriter program(source, k_.loads, k_.program);
+    ProgramWriter program(source, loads_, k_.program);
     std::vector<std::string> sums;
     for (const Reg r : roots_) {
       sums.push_back(source.fresh("sum"));
@@ -181,14 +181,14 @@ class Columns {
     ir::ScalarProgram behind;  // the sums
     std::ranges::copy_if(k_.program.code, std::back_inserter(behind.code),
                          [](const Instr& in) { return in.line; });
-    ProgramWriter::note(source, k_.loads, behind);
+    ProgramWriter::note(source, loads_, behind);
     note_stores(source, k_.stores, in_.guarded);
     source.note(Region::scratch, DType::i32, false);
     source.note(Region::scratch, DType::f32, false);
     const std::int64_t threads = in_.least_invocations;
     source.line("let column = group * {}u + thread;", threads);
     source.line("if (column >= {}u) {{ return; }}", k_.lines);
-    ProgramWriter program(source, k_.loads, k_.program);
+    ProgramWriter program(source, loads_, k_.program);
     for (std::size_t i = 0; i < roots_.size(); ++i) {
       const Instr& in = instr(roots_[i]);
       const std::string sum = source.fresh("sum");
@@ -205,7 +205,8 @@ class Columns {
   }
 
   const Emitting& in_;
-  const ir::Kernel& k_;
+  const std::vector<ir::Load>& loads_;
+  const ir::ColumnsKernel& k_;
   std::vector<Reg> roots_;
   int width_ = 1;
   std::int64_t beside_ = 64, down_ = 1;
@@ -213,6 +214,8 @@ class Columns {
 
 }  // namespace
 
-std::vector<Piece> emit_columns(const Emitting& in) { return Columns(in).run(); }
+std::vector<Piece> emit_core(const Emitting& in, const ir::ColumnsKernel& k) {
+  return Columns(in, k).run();
+}
 
 }  // namespace tensorgrad::wgsl

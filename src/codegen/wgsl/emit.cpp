@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <variant>
 
 #include "codegen/wgsl/emitters.h"
 #include "codegen/wgsl/functions.h"
@@ -7,10 +8,8 @@
 namespace tensorgrad::wgsl {
 
 std::string Emitting::title(const char* what) const {
-  std::string space = kernel.kind == ir::Kernel::Kind::matmul
-                          ? fmt::format("{} x [{}, {}]", kernel.batches, kernel.M, kernel.K)
-                          : fmt::format("{} x {}", kernel.lines, kernel.length);
-  return fmt::format("{} {}: {}{}", ir::name(kernel.kind), space, kernel.name, what);
+  return fmt::format("{} {}: {}{}", ir::kind_name(kernel), ir::space_text(kernel, "x"), kernel.name,
+                     what);
 }
 
 namespace {
@@ -86,34 +85,34 @@ std::string GroupReduction::join(ir::Combine combine, DType dtype, const std::st
 }
 
 bool checks_ids(const ir::Kernel& kernel) {
-  if (kernel.kind == ir::Kernel::Kind::segment_sum || kernel.kind == ir::Kernel::Kind::scatter_add)
-    return true;
-  const auto checks = [](const ir::ScalarProgram& program) {
+  bool out = kernel.is<ir::SegmentSumKernel>() || kernel.is<ir::ScatterAddKernel>();
+  ir::for_each_program(kernel, [&](const ir::ScalarProgram& program) {
     for (const ir::Instr& in : program.code)
-      if (in.op == ir::ScalarOp::gather || in.op == ir::ScalarOp::check_index) return true;
-    return false;
-  };
-  bool out = checks(kernel.program) || checks(kernel.a);
-  for (const ir::MatmulPart& part : kernel.parts)
-    out = out || checks(part.b) || checks(part.epilogue);
+      out = out || in.op == ir::ScalarOp::gather || in.op == ir::ScalarOp::check_index;
+  });
   return out;
 }
 
 namespace {
 
+// Elements that threads count, besides those of loads and stores. No thread of a sequence kernel
+// counts all scores, or the steps of all states.
+std::int64_t counted(const ir::Lines& lines) { return lines.elements(); }
+std::int64_t counted(const ir::AttentionCore&) { return 0; }
+std::int64_t counted(const ir::SelectiveScanCore&) { return 0; }
+std::int64_t counted(const ir::MatmulKernel& k) {
+  std::int64_t out = k.batches * k.M * k.K;
+  for (const ir::MatmulPart& part : k.parts)
+    out = std::max({out, k.batches * k.M * part.N, k.batches * k.K * part.N});
+  return out;
+}
+
 // Shaders count in 32 bits, some of them with a sign.
 void check_size(const Emitting& in) {
-  const ir::Kernel& k = in.kernel;
-  std::int64_t largest = k.kind == ir::Kernel::Kind::matmul ? k.batches * k.M * k.K : k.elements();
-  // No thread counts all scores, or the steps of all states.
-  if (k.kind == ir::Kernel::Kind::attention) largest = k.attention.result_elements();
-  if (k.kind == ir::Kernel::Kind::attention_gradient) largest = k.attention.gradient_elements();
-  if (k.kind == ir::Kernel::Kind::selective_scan) largest = k.selective_scan.result_elements();
-  if (k.kind == ir::Kernel::Kind::selective_scan_gradient)
-    largest = k.selective_scan.gradient_elements();
-  for (const ir::MatmulPart& part : k.parts)
-    largest = std::max({largest, k.batches * k.M * part.N, k.batches * k.K * part.N});
-  for (const ir::Load& load : k.loads)
+  std::int64_t largest = std::visit([](const auto& core) { return counted(core); }, in.kernel.core);
+  ir::for_each_store(in.kernel,
+                     [&](const ir::Store& store) { largest = std::max(largest, store.elements); });
+  for (const ir::Load& load : in.kernel.loads)
     for (const ir::Layer& layer : load.map.layers())
       largest = std::max(largest, layer.shape.count());
   if (largest >= std::int64_t{1} << 31)
@@ -126,31 +125,7 @@ void check_size(const Emitting& in) {
 
 std::vector<Piece> emit_pieces(const Emitting& in) {
   check_size(in);
-  switch (in.kernel.kind) {
-    case ir::Kernel::Kind::rows:
-      return emit_rows(in);
-    case ir::Kernel::Kind::columns:
-      return emit_columns(in);
-    case ir::Kernel::Kind::arg_reduce:
-      return emit_arg_reduce(in);
-    case ir::Kernel::Kind::scan:
-      return emit_scan(in);
-    case ir::Kernel::Kind::matmul:
-      return emit_matmul(in);
-    case ir::Kernel::Kind::segment_sum:
-      return emit_segment_sum(in);
-    case ir::Kernel::Kind::scatter_add:
-      return emit_scatter_add(in);
-    case ir::Kernel::Kind::attention:
-      return emit_attention(in);
-    case ir::Kernel::Kind::attention_gradient:
-      return emit_attention_gradient(in);
-    case ir::Kernel::Kind::selective_scan:
-      return emit_selective_scan(in);
-    case ir::Kernel::Kind::selective_scan_gradient:
-      return emit_selective_scan_gradient(in);
-  }
-  return {};
+  return std::visit([&](const auto& core) { return emit_core(in, core); }, in.kernel.core);
 }
 
 }  // namespace tensorgrad::wgsl

@@ -20,17 +20,17 @@ struct Emitting {
 // The pieces of a kernel, to run one after the other.
 std::vector<Piece> emit_pieces(const Emitting& in);
 
-std::vector<Piece> emit_rows(const Emitting& in);
-std::vector<Piece> emit_columns(const Emitting& in);
-std::vector<Piece> emit_arg_reduce(const Emitting& in);
-std::vector<Piece> emit_scan(const Emitting& in);
-std::vector<Piece> emit_matmul(const Emitting& in);
-std::vector<Piece> emit_segment_sum(const Emitting& in);
-std::vector<Piece> emit_scatter_add(const Emitting& in);
-std::vector<Piece> emit_attention(const Emitting& in);
-std::vector<Piece> emit_attention_gradient(const Emitting& in);
-std::vector<Piece> emit_selective_scan(const Emitting& in);
-std::vector<Piece> emit_selective_scan_gradient(const Emitting& in);
+std::vector<Piece> emit_core(const Emitting& in, const ir::RowsKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::ColumnsKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::ArgReduceKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::ScanKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::MatmulKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::SegmentSumKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::ScatterAddKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::AttentionKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::AttentionGradientKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::SelectiveScanKernel& k);
+std::vector<Piece> emit_core(const Emitting& in, const ir::SelectiveScanGradientKernel& k);
 
 // Notes the memory of stores, and of faults where they must be looked at.
 void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded);

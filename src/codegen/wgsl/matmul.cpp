@@ -1,4 +1,4 @@
-// Kernels of kind `matmul`. Small products: a thread per element or quad of the result. Others: a
+// Kernels of kind `matmul`. Small ones: a thread per element or quad of the result. Others: a
 // workgroup per tile of the result, operands pass through workgroup memory k by k, each thread
 // keeps a small tile in registers. Where tiles are few and k is long, k is cut into parts that a
 // second shader adds in order.
@@ -6,20 +6,22 @@
 
 #include "codegen/wgsl/emitters.h"
 #include "codegen/wgsl/operand.h"
+#include "kernels/tiles.h"
+#include "support/fail.h"
 #include "support/integers.h"
 
 namespace tensorgrad::wgsl {
 
-using ir::Kernel;
 using ir::MatmulPart;
+using ir::MatmulTiles;
 using ir::Reg;
-using kernels::MatmulTiles;
 
 namespace {
 
 class Matmul {
  public:
-  explicit Matmul(const Emitting& in) : in_(in), k_(in.kernel), tiles_(kernels::choose_tiles(k_)) {}
+  Matmul(const Emitting& in, const ir::MatmulKernel& k)
+      : in_(in), loads_(in.kernel.loads), k_(k), tiles_(tiles_of(in)) {}
 
   std::vector<Piece> run() {
     std::int64_t results = 0;
@@ -31,22 +33,28 @@ class Matmul {
   }
 
  private:
+  const MatmulTiles& tiles_of(const Emitting& in) const {
+    const auto* const tiles = std::get_if<MatmulTiles>(&k_.variant);
+    if (!tiles) internal_error("no tiles were chosen: {}", in.title());
+    return *tiles;
+  }
+
   void note(Source& source, bool operands, bool results) const {
     if (operands) {
-      ProgramWriter::note(source, k_.loads, k_.a);
-      for (const MatmulPart& part : k_.parts) ProgramWriter::note(source, k_.loads, part.b);
+      ProgramWriter::note(source, loads_, k_.a);
+      for (const MatmulPart& part : k_.parts) ProgramWriter::note(source, loads_, part.b);
     }
     for (const MatmulPart& part : k_.parts) {
       if (!results) continue;
-      ProgramWriter::note(source, k_.loads, part.epilogue);
+      ProgramWriter::note(source, loads_, part.epilogue);
       note_stores(source, part.stores, in_.guarded);
-      if (part.sums_columns) note_stores(source, {part.column_sums}, in_.guarded);
+      if (part.column_sums) note_stores(source, {*part.column_sums}, in_.guarded);
     }
   }
 
-  Side left() const { return {k_, k_.a, "left", k_.M, k_.K}; }
+  Side left() const { return {loads_, k_.a, "left", k_.M, k_.K}; }
   Side right(std::size_t p) const {
-    return {k_, k_.parts[p].b, names_[p].c_str(), k_.K, k_.parts[p].N};
+    return {loads_, k_.parts[p].b, names_[p].c_str(), k_.K, k_.parts[p].N};
   }
   int width(const MatmulPart& part) const { return part.N % 4 == 0 ? 4 : 1; }
   bool any_quads() const {
@@ -56,14 +64,14 @@ class Matmul {
     return out;
   }
 
-  // Declares fn finish_P(x, value): what becomes of the product's element (or quad) number x, and
+  // Declares fn finish_P(x, value): the epilogue of element (or quad) x of the accumulator, and
   // its stores.
   void declare_finish(Source& source, std::size_t p) const {
     const MatmulPart& part = k_.parts[p];
     const int w = width(part);
     source.function(fmt::format("fn finish_{}(x: u32, product: {})", p, type_name(DType::f32, w)),
                     [&] {
-                      ProgramWriter program(source, k_.loads, part.epilogue);
+                      ProgramWriter program(source, loads_, part.epilogue);
                       for (std::size_t i = 0; i < part.epilogue.code.size(); ++i)
                         if (part.epilogue.code[i].op == ir::ScalarOp::accumulator)
                           program.set(static_cast<Reg>(i), "product");
@@ -84,8 +92,8 @@ class Matmul {
 
   void store_sums(Source& source, const MatmulPart& part, const std::string& at,
                   const std::string& value) const {
-    store_guarded(source, part.column_sums, in_.guarded, moved(at, part.column_sums.place.offset),
-                  value);
+    const ir::Store& sums = *part.column_sums;
+    store_guarded(source, sums, in_.guarded, moved(at, sums.place.offset), value);
   }
 
   Piece direct() {
@@ -141,7 +149,7 @@ class Matmul {
       source.line("finish_{}(x, sum);", p);
       source.close();
       begin += count;
-      if (part.sums_columns) {  // k is 0 long
+      if (part.column_sums) {  // k is 0 long
         source.open(fmt::format("if (thread_x < {}u) {{", part.N * k_.batches));
         store_sums(source, part, "thread_x", "0.0f");
         source.close();
@@ -189,7 +197,7 @@ class Matmul {
     return source.finish(t.threads(), across * down * k_.batches * t.splits, whole ? 0 : scratch());
   }
 
-  // One tile of part p: the loop over k, then what becomes of the sums.
+  // One tile of part p: the loop over k, then the epilogue of the sums.
   void tile(Source& source, std::size_t p) const {
     const MatmulTiles& t = tiles_;
     const MatmulPart& part = k_.parts[p];
@@ -213,7 +221,7 @@ class Matmul {
       for (int j = 0; j < quads_n; ++j) source.line("var c{}_{} = vec4<f32>();", i, j);
     const std::int64_t quads = t.TN / 4,
                        lanes = t.slices > 1 ? t.threads() / quads : kernels::kSumLanes;
-    if (part.sums_columns) source.line("var sums = vec4<f32>();");
+    if (part.column_sums) source.line("var sums = vec4<f32>();");
     const std::int64_t per_split =
         ceil_div(ceil_div(k_.K, t.splits), kernels::kSplitUnit) * kernels::kSplitUnit;
     const std::string end = t.splits == 1
@@ -241,7 +249,7 @@ class Matmul {
     source.open("if (next < end) {");
     fetch("next");
     source.close();
-    if (part.sums_columns) {
+    if (part.column_sums) {
       source.open(quads * lanes == t.threads()
                       ? "if (m0 == 0u) {"
                       : fmt::format("if (m0 == 0u && thread < {}u) {{", quads * lanes));
@@ -298,7 +306,7 @@ class Matmul {
       for (int i = 0; i < t.RM; ++i)
         for (int j = 0; j < quads_n; ++j) finish(source, p, i, j);
     if (t.slices > 1) source.close();
-    if (part.sums_columns) {
+    if (part.column_sums) {
       source.line("tile_a[thread] = sums;");
       source.line("workgroupBarrier();");
       source.open(fmt::format("if (m0 == 0u && thread < {}u) {{", quads));
@@ -333,7 +341,7 @@ class Matmul {
     const MatmulTiles& t = tiles_;
     const MatmulPart& part = k_.parts[p];
     const int w = width(part), TX = t.TN / t.RN;
-    // The number of rows is no constant, so that nobody unrolls the loop.
+    // The row count is not a constant, so that the driver does not unroll the loop.
     source.line("let rows = select({}u, 0u, m0 >= {}u);", t.RM, k_.M);
     source.open("for (var i = 0u; i < rows; i++) {");
     source.line("let m = m0 + (i / 4u) * {}u + i % 4u + 4u * ty;", t.TM / (t.RM / 4));
@@ -394,7 +402,7 @@ class Matmul {
     }
   }
 
-  // ---- parts of k. Scratch: for each part of the kernel the products of all splits, then all
+  // ---- parts of k. Scratch: for each part of the kernel the sums of all splits, then all
   // column sums.
 
   static std::int64_t rounded(std::int64_t n) { return ceil_div(n, 64) * 64; }
@@ -407,7 +415,7 @@ class Matmul {
   std::int64_t sums_scratch(std::size_t p) const {
     std::int64_t at = product_scratch(k_.parts.size());
     for (std::size_t i = 0; i < p; ++i)
-      at += k_.parts[i].sums_columns ? rounded(tiles_.splits * k_.batches * k_.parts[i].N) : 0;
+      at += k_.parts[i].column_sums ? rounded(tiles_.splits * k_.batches * k_.parts[i].N) : 0;
     return at;
   }
   std::int64_t scratch() const { return sums_scratch(k_.parts.size()); }
@@ -435,7 +443,7 @@ class Matmul {
       source.line("finish_{}(x, sum);", p);
       source.close();
       begin += count;
-      if (!part.sums_columns) continue;
+      if (!part.column_sums) continue;
       const std::int64_t columns = k_.batches * part.N;
       source.open(fmt::format("if (thread_x >= {}u && thread_x < {}u) {{", begin, begin + columns));
       source.line("let x = thread_x - {}u;", begin);
@@ -452,8 +460,9 @@ class Matmul {
   }
 
   const Emitting& in_;
-  const Kernel& k_;
-  MatmulTiles tiles_;
+  const std::vector<ir::Load>& loads_;
+  const ir::MatmulKernel& k_;
+  const MatmulTiles& tiles_;
   std::vector<std::string> names_ = [this] {
     std::vector<std::string> out;
     for (std::size_t p = 0; p < k_.parts.size(); ++p) out.push_back(fmt::format("right_{}", p));
@@ -463,6 +472,8 @@ class Matmul {
 
 }  // namespace
 
-std::vector<Piece> emit_matmul(const Emitting& in) { return Matmul(in).run(); }
+std::vector<Piece> emit_core(const Emitting& in, const ir::MatmulKernel& k) {
+  return Matmul(in, k).run();
+}
 
 }  // namespace tensorgrad::wgsl

@@ -3,7 +3,6 @@
 
 namespace tensorgrad::wgsl {
 
-using ir::Kernel;
 using ir::Reg;
 
 namespace {
@@ -11,13 +10,13 @@ namespace {
 Reg last(const ir::ScalarProgram& program) { return static_cast<Reg>(program.code.size()) - 1; }
 
 // The load that an operand's program is, if it is nothing but one from memory.
-const ir::Load* plain_load(const Kernel& k, const ir::ScalarProgram& program) {
+const ir::Load* plain_load(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program) {
   if (program.code.size() != 1 || program.code[0].op != ir::ScalarOp::load) return nullptr;
-  const ir::Load& load = k.loads[usize(program.code[0].slot)];
+  const ir::Load& load = loads[usize(program.code[0].slot)];
   return load.source == ir::Load::Source::memory && load.dtype == DType::f32 ? &load : nullptr;
 }
 
-// Several matrices [columns, n] that lie side by side, each turned around, as one [rows, columns]:
+// Several matrices [columns, n] that lie side by side, each transposed, as one [rows, columns]:
 // four neighbouring rows lie side by side.
 bool is_turned_in_pieces(const ir::Load& load, std::int64_t rows, std::int64_t columns) {
   const std::vector<ir::Layer>& layers = load.map.layers();
@@ -35,7 +34,7 @@ bool is_turned_in_pieces(const ir::Load& load, std::int64_t rows, std::int64_t c
 }  // namespace
 
 int Side::quad_axis() const {
-  const ir::Load* load = plain_load(k, program);
+  const ir::Load* load = plain_load(loads, program);
   if (!load) return -1;
   if (!load->map.is_strided()) return is_turned_in_pieces(*load, rows, columns) ? 0 : -1;
   const int rank = load->map.shape().rank();
@@ -54,7 +53,7 @@ int Side::quad_axis() const {
 
 void Side::declare(Source& source) const {
   source.function(fmt::format("fn {}(batch: u32, row: u32, column: u32) -> f32", name), [&] {
-    ProgramWriter writer(source, k.loads, program);
+    ProgramWriter writer(source, loads, program);
     writer.write({.linear = "",
                   .line = "0u",
                   .width = 1,
@@ -65,7 +64,7 @@ void Side::declare(Source& source) const {
     source.line("return {};", writer.value(last(program)));
   });
   if (quad_axis() < 0) return;
-  const ir::Load& load = *plain_load(k, program);
+  const ir::Load& load = *plain_load(loads, program);
   source.function(
       fmt::format("fn {}_4(batch: u32, row: u32, column: u32) -> vec4<f32>", name), [&] {
         const Address at = address(source, load.map, "batch", "row", "column", load.place.offset);
@@ -74,7 +73,7 @@ void Side::declare(Source& source) const {
       });
 }
 
-TileLoad::TileLoad(const kernels::MatmulTiles& tiles, const Side& side, const char* tile, int X,
+TileLoad::TileLoad(const ir::MatmulTiles& tiles, const Side& side, const char* tile, int X,
                    bool rows, const char* x0, std::int64_t limit)
     : side_(side),
       tile_(tile),
@@ -84,9 +83,9 @@ TileLoad::TileLoad(const kernels::MatmulTiles& tiles, const Side& side, const ch
       rows_(rows),
       threads_(tiles.threads()),
       limit_(limit),
-      K_(side.k.K) {
+      K_(rows ? side.columns : side.rows) {
   const int axis = side.quad_axis();
-  turned_ = axis >= 0 && axis != (rows ? 0 : 1);  // neighbours in k: four by four, turned around
+  turned_ = axis >= 0 && axis != (rows ? 0 : 1);  // neighbours in k: four by four, transposed
   quads_ = axis >= 0;
   count_ = turned_ ? TK_ * X_ / 16 : TK_ * X_ / 4;
   turns_ = ceil_div(count_, threads_);

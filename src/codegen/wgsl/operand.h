@@ -1,17 +1,17 @@
-// The operands of a product: how their elements are read, and how a tile of them gets into
+// The operands of a matmul: how their elements are read, and how a tile of them gets into
 // workgroup memory.
 #pragma once
 
 #include <string>
 
 #include "codegen/wgsl/program.h"
-#include "kernels/tiles.h"
+#include "ir/variants.h"
 
 namespace tensorgrad::wgsl {
 
 // An operand [batch..., rows, columns].
 struct Side {
-  const ir::Kernel& k;
+  const std::vector<ir::Load>& loads;
   const ir::ScalarProgram& program;
   const char* name;
   std::int64_t rows, columns;
@@ -28,7 +28,7 @@ struct Side {
 class TileLoad {
  public:
   // x is below `limit`; X of them to a tile.
-  TileLoad(const kernels::MatmulTiles& tiles, const Side& side, const char* tile, int X, bool rows,
+  TileLoad(const ir::MatmulTiles& tiles, const Side& side, const char* tile, int X, bool rows,
            const char* x0, std::int64_t limit);
   void declare(Source& source) const;
   void fetch(Source& source, const std::string& k0) const;

@@ -27,45 +27,9 @@ struct Range {
 
 std::vector<Range> written(const Kernel& k) {
   std::vector<Range> out;
-  const auto add = [&](const ir::Store& s, std::int64_t count) {
-    out.push_back({s.place.space, s.place.offset, s.place.offset + count});
-  };
-  for (const ir::Store& s : k.stores) {
-    switch (k.kind) {
-      case Kernel::Kind::rows:
-        add(s, k.program.line(s.value) ? k.lines : k.elements());
-        break;
-      case Kernel::Kind::columns:
-      case Kernel::Kind::arg_reduce:
-        add(s, k.lines);
-        break;
-      case Kernel::Kind::segment_sum:
-        add(s, k.lines * k.extent);
-        break;
-      case Kernel::Kind::scatter_add:
-      case Kernel::Kind::scan:
-        add(s, k.store_map.shape().count());
-        break;
-      case Kernel::Kind::attention:
-        add(s, k.attention.result_elements());
-        break;
-      case Kernel::Kind::attention_gradient:
-        add(s, k.attention.gradient_elements());
-        break;
-      case Kernel::Kind::selective_scan:
-        add(s, k.selective_scan.result_elements());
-        break;
-      case Kernel::Kind::selective_scan_gradient:
-        add(s, k.selective_scan.gradient_elements());
-        break;
-      case Kernel::Kind::matmul:
-        break;  // below
-    }
-  }
-  for (const ir::MatmulPart& part : k.parts) {
-    for (const ir::Store& s : part.stores) add(s, k.batches * k.M * part.N);
-    if (part.sums_columns) add(part.column_sums, k.batches * part.N);
-  }
+  ir::for_each_store(k, [&](const ir::Store& s) {
+    out.push_back({s.place.space, s.place.offset, s.place.offset + s.elements});
+  });
   return out;
 }
 
@@ -75,7 +39,7 @@ bool reads(const Kernel& k, ir::Space space) {
   });
 }
 
-// Whether a second piece does: that of a product, or of sums down columns, reads what stands behind
+// Whether a second piece does: that of a matmul, or of sums down columns, reads what comes after
 // the sums and no operand.
 bool reads_late(const Kernel& k, ir::Space space) {
   const auto reads_there = [&](const ir::ScalarProgram& program, bool lines) {
@@ -86,9 +50,11 @@ bool reads_late(const Kernel& k, ir::Space space) {
       return load.source == ir::Load::Source::memory && load.place.space == space;
     });
   };
-  if (k.kind == Kernel::Kind::columns) return reads_there(k.program, true);
-  if (k.kind != Kernel::Kind::matmul) return reads(k, space);
-  return std::any_of(k.parts.begin(), k.parts.end(),
+  if (const auto* columns = k.get_if<ir::ColumnsKernel>())
+    return reads_there(columns->program, true);
+  const auto* const matmul = k.get_if<ir::MatmulKernel>();
+  if (!matmul) return reads(k, space);
+  return std::any_of(matmul->parts.begin(), matmul->parts.end(),
                      [&](const ir::MatmulPart& part) { return reads_there(part.epilogue, false); });
 }
 
@@ -117,7 +83,7 @@ class Packer {
   }
 
  private:
-  // A kernel's pieces as they are when they share a shader with nobody.
+  // A kernel's pieces as they are in a shader of their own.
   const std::vector<Piece>& alone(const Kernel& kernel) {
     const auto [found, is_new] = alone_.try_emplace(&kernel);
     if (is_new) found->second = emit_pieces({kernel, target_, guarded_, {}});
@@ -133,7 +99,7 @@ class Packer {
            : late_)
           .push_back(item);
     dispatch(left);
-    // Partial results lie before those that are still waited for, or behind them.
+    // Partial results lie before those that late pieces still read, or behind them.
     std::int64_t needed = 0, first = std::numeric_limits<std::int64_t>::max(), end = 0;
     for (const Kernel& kernel : kernels) needed += scratch_of(kernel);
     for (const Item& item : late_) {
@@ -234,7 +200,7 @@ class Packer {
   const bool guarded_;
   std::vector<Shader> out_;
   std::map<const Kernel*, std::vector<Piece>> alone_;
-  std::vector<Item> late_;  // second pieces of the stage before, which nobody waits for
+  std::vector<Item> late_;  // second pieces of the stage before that nothing depends on yet
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Kernels of kind `rows`. Without reductions: a thread per element or quad. With reductions: some
 // neighbours share a row, and pass over it once where each has one element or quad of it. Few very
-// long rows take two shaders: parts of rows first, then what becomes of them.
+// long rows take two shaders: one reduces parts of rows, one joins them.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
@@ -9,41 +9,30 @@
 namespace tensorgrad::wgsl {
 
 using ir::Instr;
-using ir::Kernel;
 using ir::Reg;
 using ir::ScalarOp;
 
 namespace {
 
-constexpr std::int64_t kLong = 4096;     // elements or quads: more are too many for one workgroup
-constexpr std::int64_t kManyLines = 64;  // enough to keep a device busy without cutting rows
-
-std::int64_t power_of_two(std::int64_t at_least) {
-  std::int64_t p = 1;
-  while (p < at_least) p *= 2;
-  return p;
-}
-
-bool reduces(const ir::ScalarProgram& program) {
-  return std::any_of(program.code.begin(), program.code.end(),
-                     [](const Instr& in) { return in.op == ScalarOp::reduce; });
-}
+using Walk = ir::RowsVariant::Walk;
 
 class Rows {
  public:
-  explicit Rows(const Emitting& in) : in_(in), k_(in.kernel), L_(k_.length) {}
+  Rows(const Emitting& in, const ir::RowsKernel& k)
+      : in_(in), loads_(in.kernel.loads), k_(k), L_(k.length) {}
 
   std::vector<Piece> run() {
-    if (k_.lines == 0 || (L_ == 0 && !reduces(k_.program))) return {};
-    if (!reduces(k_.program)) return {flat()};
+    const Walk walk = k_.variant.walk;
+    if (k_.lines == 0 || (L_ == 0 && walk == Walk::elements)) return {};
+    if (walk == Walk::elements) return {flat()};
     width_ = L_ % 4 == 0 && L_ > 0 ? 4 : 1;
-    if (L_ / width_ > kLong && k_.lines < kManyLines) return long_rows();
+    if (walk == Walk::parts) return long_rows();
     return {short_rows()};
   }
 
  private:
   void note(Source& source) const {
-    ProgramWriter::note(source, k_.loads, k_.program);
+    ProgramWriter::note(source, loads_, k_.program);
     note_stores(source, k_.stores, in_.guarded);
   }
 
@@ -72,7 +61,7 @@ class Rows {
     if (width == 4) source.use_quads();
     source.line("let x = group * {}u + thread;", threads);
     if (points % threads) source.line("if (x >= {}u) {{ return; }}", points);
-    ProgramWriter program(source, k_.loads, k_.program);
+    ProgramWriter program(source, loads_, k_.program);
     program.write({.linear = "x", .line = "0u", .width = width});
     for (const ir::Store& s : k_.stores) store(source, program, s, "x", width);
     return source.finish(threads, ceil_div(points, threads));
@@ -105,10 +94,7 @@ class Rows {
 
   Piece short_rows() {
     const std::int64_t points = L_ / width_;
-    const std::int64_t most = std::min<std::int64_t>(256, in_.target.invocations);
-    std::int64_t per_row = std::min(most, power_of_two(std::max<std::int64_t>(1, points)));
-    // Rows of a handful are cheaper alone than with barriers.
-    if (points <= 4) per_row = 1;
+    const std::int64_t per_row = std::min(k_.variant.threads, in_.target.invocations);
     const std::int64_t invocations = std::max(per_row, in_.least_invocations),
                        slots = invocations / per_row;
     Source source = in_.source();
@@ -118,7 +104,7 @@ class Rows {
     source.line("let place = group * {}u + thread / {}u;", slots, per_row);
     source.line("let row = min(place, {}u);", k_.lines - 1);
     const bool exact = k_.lines % slots == 0;
-    ProgramWriter program(source, k_.loads, k_.program);
+    ProgramWriter program(source, loads_, k_.program);
     GroupReduction group(source, invocations, per_row, "lane",
                          source.let(fmt::format("thread - lane"), "first"));
     if (L_ == 0)
@@ -131,7 +117,7 @@ class Rows {
     for (const ir::Store& s : k_.stores) {
       if (!is_line(s)) continue;
       any_lines = true;
-      for (const ir::Load& load : k_.loads) read_before = read_before || load.place == s.place;
+      for (const ir::Load& load : loads_) read_before = read_before || load.place == s.place;
     }
     if (read_before && per_row > 1) source.line("workgroupBarrier();");
     const std::string live =
@@ -269,7 +255,7 @@ class Rows {
   // Parts of rows into scratch memory; then a workgroup per row joins them.
   std::vector<Piece> long_rows() {
     const std::int64_t points = L_ / width_, threads = 256;
-    const std::int64_t per_part = std::max<std::int64_t>(4 * threads, ceil_div(points, 256));
+    const std::int64_t per_part = k_.variant.part;
     const std::int64_t parts = ceil_div(points, per_part);
     std::vector<Reg> roots;
     for (std::size_t i = 0; i < k_.program.code.size(); ++i)
@@ -283,7 +269,7 @@ class Rows {
     if (width_ == 4) first.use_quads();
     first.line("let row = group / {}u;", parts);
     first.line("let part = group % {}u;", parts);
-    ProgramWriter program(first, k_.loads, k_.program);
+    ProgramWriter program(first, loads_, k_.program);
     program.write({.linear = "0u", .line = "row"}, [&](std::size_t i) {
       const Instr& in = k_.program.code[i];
       return in.op == ScalarOp::constant || (in.line && in.op == ScalarOp::load);
@@ -301,7 +287,7 @@ class Rows {
     first.close();
 
     Source second = in_.source(" (whole)");
-    ProgramWriter::note(second, k_.loads, k_.program);
+    ProgramWriter::note(second, loads_, k_.program);
     std::vector<ir::Store> line_stores;
     for (const ir::Store& s : k_.stores)
       if (is_line(s)) line_stores.push_back(s);
@@ -309,7 +295,7 @@ class Rows {
     second.note(Region::scratch, DType::i32, false);
     second.note(Region::scratch, DType::f32, false);
     second.line("let row = group;");
-    ProgramWriter lines(second, k_.loads, k_.program);
+    ProgramWriter lines(second, loads_, k_.program);
     GroupReduction join(second, threads, threads, "thread", "0u");
     for (std::size_t i = 0, r = 0; i < k_.program.code.size(); ++i) {
       const Instr& in = k_.program.code[i];
@@ -338,13 +324,16 @@ class Rows {
   }
 
   const Emitting& in_;
-  const Kernel& k_;
+  const std::vector<ir::Load>& loads_;
+  const ir::RowsKernel& k_;
   std::int64_t L_;
   int width_ = 1;
 };
 
 }  // namespace
 
-std::vector<Piece> emit_rows(const Emitting& in) { return Rows(in).run(); }
+std::vector<Piece> emit_core(const Emitting& in, const ir::RowsKernel& k) {
+  return Rows(in, k).run();
+}
 
 }  // namespace tensorgrad::wgsl

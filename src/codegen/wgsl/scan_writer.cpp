@@ -47,8 +47,8 @@ constexpr const char* kLessThan1 = R"(fn less_than_1(x: vec4<f32>) -> vec4<f32> 
 
 }  // namespace
 
-ScanWriter::ScanWriter(const Emitting& in, bool gradient)
-    : in_(in), k_(in.kernel), s_(in.kernel.selective_scan), gradient_(gradient) {
+ScanWriter::ScanWriter(const Emitting& in, const ir::SelectiveScanCore& core, bool gradient)
+    : in_(in), loads_(in.kernel.loads), k_(core), s_(core.shape), gradient_(gradient) {
   const std::int64_t quads = std::max<std::int64_t>(1, ceil_div(s_.N, 4)),
                      E = std::max<std::int64_t>(1, s_.E);
   const bool few = kFewThreads / quads >= std::min(kFewChannels, E);
@@ -67,9 +67,9 @@ void ScanWriter::note(Source& source, const ir::Load& load) const {
 }
 
 void ScanWriter::begin(Source& source) const {
-  for (const ir::Load& load : k_.loads) note(source, load);
-  note_stores(source, k_.stores, in_.guarded);
-  for (std::size_t i = 0; i < k_.loads.size(); ++i) declare_reader(source, i);
+  for (const ir::Load& load : loads_) note(source, load);
+  note_stores(source, {k_.store}, in_.guarded);
+  for (std::size_t i = 0; i < loads_.size(); ++i) declare_reader(source, i);
   source.declare(kSoftplus);
   source.declare(kDecay);
   if (s_.zoh || gradient_) source.declare(kLessThan1);
@@ -82,7 +82,7 @@ void ScanWriter::begin(Source& source) const {
 // fn read_u(b, t, c) and the like; read_B_4 for four neighbours, zeros where there are none.
 void ScanWriter::declare_reader(Source& source, std::size_t operand) const {
   const char* const name = std::array{"u", "delta", "A_log", "B", "C", "D", "state", "g"}[operand];
-  const ir::Load& load = k_.loads[operand];
+  const ir::Load& load = loads_[operand];
   if (load.map.shape().count() == 0) return;  // no states were kept
   source.function(fmt::format("fn read_{}(b: u32, t: u32, c: u32) -> f32", name), [&] {
     if (operand == kD)
@@ -254,8 +254,7 @@ void ScanWriter::sum_states(Source& source, const char* name, const char* array,
 
 void ScanWriter::store(Source& source, const std::string& address, std::int64_t part,
                        const std::string& value) const {
-  store_guarded(source, k_.stores[0], in_.guarded, moved(address, k_.stores[0].place.offset + part),
-                value);
+  store_guarded(source, k_.store, in_.guarded, moved(address, k_.store.place.offset + part), value);
 }
 
 void ScanWriter::store_quad(Source& source, const std::string& address, std::int64_t w,
@@ -271,16 +270,15 @@ void ScanWriter::store_quad(Source& source, const std::string& address, std::int
 
 Piece ScanWriter::fill(std::int64_t part, std::int64_t count, const ir::Load* operand) const {
   Source source = in_.source(" (nothing to scan)");
-  if (operand) note(source, *operand), note(source, k_.loads[kD]);
-  note_stores(source, k_.stores, in_.guarded);
+  if (operand) note(source, *operand), note(source, loads_[kD]);
+  note_stores(source, {k_.store}, in_.guarded);
   const std::int64_t invocations = in_.least_invocations;
   source.line("let x = group * {}u + thread;", invocations);
   source.line("if (x >= {}u) {{ return; }}", count);
   std::string value = "0.0f";
   if (operand) {
     const std::string c = source.let(fmt::format("x % {}u", s_.E), "c");
-    value =
-        fmt::format("{} * {}", element(source, *operand, "x"), element(source, k_.loads[kD], c));
+    value = fmt::format("{} * {}", element(source, *operand, "x"), element(source, loads_[kD], c));
   }
   store(source, "x", part, value);
   return source.finish(invocations, ceil_div(count, invocations));

@@ -14,7 +14,7 @@ namespace tensorgrad::wgsl {
 
 class ScanWriter {
  public:
-  ScanWriter(const Emitting& in, bool gradient);
+  ScanWriter(const Emitting& in, const ir::SelectiveScanCore& core, bool gradient);
 
  protected:
   // Loads, in the order of the kernel.
@@ -64,7 +64,8 @@ class ScanWriter {
   }
 
   const Emitting& in_;
-  const ir::Kernel& k_;
+  const std::vector<ir::Load>& loads_;
+  const ir::SelectiveScanCore& k_;
   const ir::SelectiveScanShape& s_;
   const bool gradient_;
   std::int64_t Q_ = 1, W_ = 1;        // threads per channel, quads per thread

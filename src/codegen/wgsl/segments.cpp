@@ -7,8 +7,6 @@
 
 namespace tensorgrad::wgsl {
 
-using ir::Kernel;
-
 namespace {
 
 constexpr std::int64_t kThreads = 64;
@@ -26,11 +24,11 @@ void note_load(Source& source, const ir::Load& load) {
 }
 
 // Bad ids are noted by the threads that look at all of them first.
-void note_bad(Source& source, const Kernel& k, const std::string& id,
-              const std::string& condition) {
+template <class Core>
+void note_bad(Source& source, const Core& k, const std::string& id, const std::string& condition) {
   source.declare_fault_note();
   source.line("if ({0}({1} < 0 || {1} >= {2})) {{ note_fault({3}, {1}); }}", condition, id,
-              k.extent, source.fault_code(k.stores[0].node));
+              k.extent, source.fault_code(k.store.node));
 }
 
 // Where the vocabulary is large, positions are sorted by id first: to look through all ids for each
@@ -39,7 +37,7 @@ void note_bad(Source& source, const Kernel& k, const std::string& id,
 // smaller ids. Then each of its ids has a thread that picks its own out of them. In scratch: where
 // each v begins and the last one ends, the positions sorted by range, the positions sorted by id.
 // That is V / kRange * P steps, and within an id the order is that of the positions.
-constexpr std::int64_t kRange = 64, kSorters = 256, kManyIds = 1024;
+constexpr std::int64_t kRange = 64, kSorters = 256;
 constexpr std::int64_t kMostPositions =
     (std::int64_t{1} << 32) / kRange;  // a word holds one, and a place in the range
 
@@ -49,12 +47,11 @@ struct Sorted {
       : by_range(V + 1), by_id(V + 1 + P), elements(V + 1 + 2 * P) {}
 };
 
-Piece sort_positions(const Emitting& in, const Sorted& sorted) {
-  const Kernel& k = in.kernel;
+Piece sort_positions(const Emitting& in, const ir::SegmentSumKernel& k, const Sorted& sorted) {
   const std::int64_t P = k.length, V = k.extent, ranges = ceil_div(V, kRange),
                      share = ceil_div(P, kSorters);
   Source source = in.source(" (sort)");
-  note_load(source, k.loads[0]);
+  note_load(source, in.kernel.loads[0]);
   source.note(Region::faults, DType::i32, true);
   source.note(Region::scratch, DType::i32, true);
   for (const char* name : {"smaller", "own"}) source.workgroup(name, "u32", kSorters);
@@ -64,7 +61,7 @@ Piece sort_positions(const Emitting& in, const Sorted& sorted) {
   source.line("let end = min({}u, begin + {}u);", P, share);
   const auto each_position = [&](const auto& write) {
     source.open("for (var p = begin; p < end; p++) {");
-    source.line("let id = {};", load_text(source, k.loads[0], "p"));
+    source.line("let id = {};", load_text(source, in.kernel.loads[0], "p"));
     write();
     source.close();
   };
@@ -129,14 +126,13 @@ Piece sort_positions(const Emitting& in, const Sorted& sorted) {
 }
 
 // A thread per result; eight values at a time are read before the first is added.
-Piece sum_sorted(const Emitting& in, const Sorted& sorted) {
-  const Kernel& k = in.kernel;
+Piece sum_sorted(const Emitting& in, const ir::SegmentSumKernel& k, const Sorted& sorted) {
   const std::int64_t D = k.lines, V = k.extent, threads = 256;
-  const ir::Store& s = k.stores[0];
+  const ir::Store& s = k.store;
   Source source = in.source(" (sum)");
-  note_load(source, k.loads[1]);
+  note_load(source, in.kernel.loads[1]);
   source.note(Region::scratch, DType::i32, false);
-  note_stores(source, k.stores, in.guarded);
+  note_stores(source, {k.store}, in.guarded);
   source.line("let x = group * {}u + thread;", threads);
   source.line("if (x >= {}u) {{ return; }}", V * D);
   source.line("let v = x / {}u;", D);
@@ -151,7 +147,7 @@ Piece sum_sorted(const Emitting& in, const Sorted& sorted) {
     const std::string p =
         source.let(fmt::format("u32({})", scratch(moved("i", sorted.by_id + ahead))), "p");
     const std::string at = source.let(fmt::format("{} * {}u + d", p, D), "x");
-    return source.let(load_text(source, k.loads[1], at), "value");
+    return source.let(load_text(source, in.kernel.loads[1], at), "value");
   };
   source.open(fmt::format("for (; i + {}u < end; i += {}u) {{", kAhead - 1, kAhead));
   std::vector<std::string> values;
@@ -169,31 +165,27 @@ Piece sum_sorted(const Emitting& in, const Sorted& sorted) {
 
 // out[v, d] = the sum of values[p, d] over the p with ids[p] = v. Without sorting, a workgroup
 // looks for one v among a part of the ids: neighbouring threads are neighbouring d, and those above
-// each other have stretches of the ids. They write down where v stands and then read those values,
+// each other have stretches of the ids. They write down where v occurs and then read those values,
 // several at a time. What they have, and then the parts, are joined in order.
-std::vector<Piece> emit_segment_sum(const Emitting& in) {
-  const Kernel& k = in.kernel;
+std::vector<Piece> emit_core(const Emitting& in, const ir::SegmentSumKernel& k) {
   const std::int64_t P = k.length, D = k.lines, V = k.extent;
   if (D == 0 || V == 0) return {};
-  if (V >= kManyIds && P > 0 && P < kMostPositions && in.target.invocations >= kSorters) {
+  if (k.variant.sorts && P < kMostPositions && in.target.invocations >= kSorters) {
     const Sorted sorted(V, P);
-    return {sort_positions(in, sorted), sum_sorted(in, sorted)};
+    return {sort_positions(in, k, sorted), sum_sorted(in, k, sorted)};
   }
-  const ir::Store& s = k.stores[0];
-  constexpr std::int64_t kBeside = 32, kAbove = 8, kThreadsOfIds = kBeside * kAbove,
-                         kMostIds = 1024;
+  const ir::Store& s = k.store;
+  constexpr std::int64_t kBeside = ir::SegmentSumVariant::kColumns, kAbove = 8,
+                         kThreadsOfIds = kBeside * kAbove, kMostIds = 1024;
   const std::int64_t blocks = ceil_div(D, kBeside);
-  // Few ids to a workgroup, as long as there are not too many workgroups.
-  std::int64_t parts =
-      P <= 2048 ? 1 : std::clamp<std::int64_t>(4096 / (V * blocks), 1, ceil_div(P, 512));
-  if (V * D * parts > (std::int64_t{1} << 26)) parts = 1;
+  const std::int64_t parts = k.variant.parts;
   const std::int64_t per_part = ceil_div(std::max<std::int64_t>(P, 1), parts);
   const bool whole = parts == 1;
   Source first = in.source(whole ? "" : " (parts)");
-  for (const ir::Load& load : k.loads) note_load(first, load);
+  for (const ir::Load& load : in.kernel.loads) note_load(first, load);
   first.note(Region::faults, DType::i32, true);
   if (whole)
-    note_stores(first, k.stores, in.guarded);
+    note_stores(first, {k.store}, in.guarded);
   else
     first.note(Region::scratch, DType::f32, true);
   const std::int64_t chunk = std::min(kMostIds, ceil_div(per_part, kThreadsOfIds) * kThreadsOfIds),
@@ -212,12 +204,12 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
   first.open(
       fmt::format("for (var begin = part * {}u; begin < end; begin += {}u) {{", per_part, chunk));
   first.line("workgroupBarrier();");
-  // No load stands in a branch: one that waits for another waits for memory twice.
+  // No load is in a branch: a load that depends on another waits for memory twice.
   for (std::int64_t i = 0; i < chunk; i += kThreadsOfIds) {
     const std::string p = first.let(fmt::format("begin + thread + {}u", i), "p");
     const std::string at =
         first.let(fmt::format("min({}, {}u)", p, std::max<std::int64_t>(P - 1, 0)), "at");
-    const std::string id = first.let(load_text(first, k.loads[0], at), "id");
+    const std::string id = first.let(load_text(first, in.kernel.loads[0], at), "id");
     note_bad(first, k, id, "v == 0 && ");
     first.line("ids[thread + {}u] = select(-1, {}, {} < end);", i, id, p);
   }
@@ -238,7 +230,7 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
   for (int j = 0; j < kAhead; ++j) {
     const std::string p = first.let(fmt::format("found[own + min(i + {}u, count - 1u)]", j), "p");
     const std::string at = first.let(fmt::format("{} * {}u + column", p, D), "x");
-    values.push_back(first.let(load_text(first, k.loads[1], at), "value"));
+    values.push_back(first.let(load_text(first, in.kernel.loads[1], at), "value"));
   }
   for (int j = 0; j < kAhead; ++j)
     first.line("sum += select(0.0f, {}, i + {}u < count);", values[usize(j)], j);
@@ -258,7 +250,7 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
   first.close();
   if (whole) return {first.finish(kBeside * kAbove, blocks * V)};
   Source second = in.source(" (whole)");
-  note_stores(second, k.stores, in.guarded);
+  note_stores(second, {k.store}, in.guarded);
   second.note(Region::scratch, DType::f32, false);
   second.line("let x = group * {}u + thread;", kThreads);
   second.line("if (x >= {}u) {{ return; }}", V * D);
@@ -272,16 +264,15 @@ std::vector<Piece> emit_segment_sum(const Emitting& in) {
 
 // out[row, e] = the sum of values[row, j] over the j with ids[row, j] = e, in order. A thread per
 // result.
-std::vector<Piece> emit_scatter_add(const Emitting& in) {
-  const Kernel& k = in.kernel;
+std::vector<Piece> emit_core(const Emitting& in, const ir::ScatterAddKernel& k) {
   const std::int64_t rows = k.store_map.shape().count() / std::max<std::int64_t>(1, k.extent),
                      count = rows * k.extent;
   if (count == 0) return {};
-  const ir::Store& s = k.stores[0];
+  const ir::Store& s = k.store;
   Source source = in.source();
-  for (const ir::Load& load : k.loads) note_load(source, load);
+  for (const ir::Load& load : in.kernel.loads) note_load(source, load);
   source.note(Region::faults, DType::i32, true);
-  note_stores(source, k.stores, in.guarded);
+  note_stores(source, {k.store}, in.guarded);
   source.line("let x = group * {}u + thread;", kThreads);
   source.line("if (x >= {}u) {{ return; }}", count);
   source.line("let row = x / {}u;", k.extent);
@@ -289,9 +280,9 @@ std::vector<Piece> emit_scatter_add(const Emitting& in) {
   source.line("var sum = 0.0f;");
   source.open(fmt::format("for (var j = 0u; j < {}u; j++) {{", k.length));
   source.line("let y = row * {}u + j;", k.length);
-  source.line("let id = {};", load_text(source, k.loads[0], "y"));
+  source.line("let id = {};", load_text(source, in.kernel.loads[0], "y"));
   note_bad(source, k, "id", "e == 0 && ");
-  source.line("if (id == e) {{ sum += {}; }}", load_text(source, k.loads[1], "y"));
+  source.line("if (id == e) {{ sum += {}; }}", load_text(source, in.kernel.loads[1], "y"));
   source.close();
   store_guarded(source, s, in.guarded, address(source, k.store_map, "x", s.place.offset).text,
                 "sum");

@@ -12,14 +12,14 @@ constexpr std::int64_t kSteps = 16;  // of a tile
 
 class Forward : public ScanWriter {
  public:
-  explicit Forward(const Emitting& in) : ScanWriter(in, false) {
+  Forward(const Emitting& in, const ir::SelectiveScanKernel& k) : ScanWriter(in, k, false) {
     T_ = std::clamp<std::int64_t>(s_.L, 1, kSteps);
     while (T_ > 1 && 4 * (tile_floats() + T_ * threads()) > in_.target.workgroup_bytes) T_ /= 2;
   }
 
   std::vector<Piece> run() const {
     if (s_.B * s_.L * s_.E == 0) return {};
-    if (s_.N == 0) return {fill(0, s_.B * s_.L * s_.E, &k_.loads[kU])};
+    if (s_.N == 0) return {fill(0, s_.B * s_.L * s_.E, &loads_[kU])};
     return {walk()};
   }
 
@@ -89,6 +89,8 @@ class Forward : public ScanWriter {
 
 }  // namespace
 
-std::vector<Piece> emit_selective_scan(const Emitting& in) { return Forward(in).run(); }
+std::vector<Piece> emit_core(const Emitting& in, const ir::SelectiveScanKernel& k) {
+  return Forward(in, k).run();
+}
 
 }  // namespace tensorgrad::wgsl

@@ -18,7 +18,7 @@ constexpr std::int64_t kMostScratch = 1 << 24;  // elements; fewer parts rather 
 
 class Gradient : public ScanWriter {
  public:
-  explicit Gradient(const Emitting& in) : ScanWriter(in, true) {
+  Gradient(const Emitting& in, const ir::SelectiveScanGradientKernel& k) : ScanWriter(in, k, true) {
     if (is_degenerate()) return;
     choose_parts();
     choose_steps();
@@ -37,7 +37,7 @@ class Gradient : public ScanWriter {
   std::vector<Piece> degenerate() const {
     std::vector<Piece> out;
     const std::int64_t wide = s_.B * s_.L * s_.E, narrow = s_.B * s_.L * s_.N;
-    if (wide > 0) out.push_back(fill(0, wide, &k_.loads[kG]));
+    if (wide > 0) out.push_back(fill(0, wide, &loads_[kG]));
     if (wide > 0) out.push_back(fill(s_.ddelta(), wide, nullptr));
     if (narrow > 0) out.push_back(fill(s_.dB(), s_.dA() - s_.dB(), nullptr));
     if (s_.B * s_.E * s_.N > 0) out.push_back(fill(s_.dA(), s_.B * s_.E * s_.N, nullptr));
@@ -271,7 +271,7 @@ class Gradient : public ScanWriter {
   void add_to_part(Source& source, const std::string& which, const std::string& n,
                    const std::string& value) const {
     const bool whole = P_ == 1;
-    const ir::Store& result = k_.stores[0];
+    const ir::Store& result = k_.store;
     const Region where = whole ? region(result.place.space) : Region::scratch;
     source.open("{");
     source.line("let which = {};", which);
@@ -298,7 +298,7 @@ class Gradient : public ScanWriter {
 
   Piece join() const {
     Source source = in_.source(" (whole)");
-    note_stores(source, k_.stores, in_.guarded);
+    note_stores(source, {k_.store}, in_.guarded);
     source.note(Region::scratch, DType::f32, false);
     const std::int64_t count = s_.B * part_elements(), invocations = in_.least_invocations;
     source.line("let x = group * {}u + thread;", invocations);
@@ -320,6 +320,8 @@ class Gradient : public ScanWriter {
 
 }  // namespace
 
-std::vector<Piece> emit_selective_scan_gradient(const Emitting& in) { return Gradient(in).run(); }
+std::vector<Piece> emit_core(const Emitting& in, const ir::SelectiveScanGradientKernel& k) {
+  return Gradient(in, k).run();
+}
 
 }  // namespace tensorgrad::wgsl

@@ -9,11 +9,6 @@
 namespace tensorgrad::wgsl {
 
 using ir::AttentionShape;
-using ir::Kernel;
-
-bool is_short(const AttentionShape& shape) {
-  return std::max(shape.T, shape.S) <= 16 && std::max(shape.D, shape.V) <= 32;
-}
 
 namespace {
 
@@ -21,13 +16,13 @@ constexpr int kTogether = 4;  // rows of the other side
 
 class ShortAttention {
  public:
-  explicit ShortAttention(const Emitting& in)
-      : k_(in.kernel),
-        s_(k_.attention),
-        x_(k_),
+  ShortAttention(const Emitting& in, const AttentionInput& input)
+      : in_(input),
+        s_(input.core.shape),
+        x_(input),
         threads_(in.least_invocations),
         source_(in.source()) {
-    note_stores(source_, k_.stores, in.guarded);
+    note_stores(source_, {input.core.store}, in.guarded);
     source_.use_quads();
     source_.declare("fn sum_of(x: vec4<f32>) -> f32 { return (x.x + x.y) + (x.z + x.w); }");
   }
@@ -45,7 +40,7 @@ class ShortAttention {
     const std::int64_t queries = s_.B * s_.H * s_.T, keys = s_.B * s_.G * s_.S;
     if (queries + keys == 0 || s_.gradient_elements() == 0) return {};
     declare({&x_.q, &x_.k, &x_.v, &x_.out, &x_.g});
-    source_.note(region(k_.loads[4].place.space), DType::f32, false);
+    source_.note(region(in_.loads[4].place.space), DType::f32, false);
     begin(queries + keys);
     if (queries > 0) {
       source_.function("fn of_query(x: u32, start: i32)", [&] { of_query(); });
@@ -60,15 +55,15 @@ class ShortAttention {
   using Operand = AttentionOperand;
 
   void declare(std::initializer_list<const Operand*> operands) {
-    for (const Operand* x : operands) ProgramWriter::note(source_, k_.loads, x->program);
-    if (s_.cached) source_.note(region(k_.loads.back().place.space), DType::i32, false);
-    for (const Operand* x : operands) x->declare(source_, k_);
+    for (const Operand* x : operands) ProgramWriter::note(source_, in_.loads, x->program);
+    if (s_.cached) source_.note(region(in_.loads.back().place.space), DType::i32, false);
+    for (const Operand* x : operands) x->declare(source_, in_);
   }
 
   void begin(std::int64_t rows) {
     source_.line("let x = group * {}u + thread;", threads_);
     source_.line("if (x >= {}u) {{ return; }}", rows);
-    find_start(source_, k_, false);
+    find_start(source_, in_, false);
   }
 
   static std::int64_t quads(const Operand& x) { return ceil_div(x.size, 4); }
@@ -116,7 +111,7 @@ class ShortAttention {
   }
   void store_row(const char* name, const Operand& x, const ir::PackedPart& part, std::int64_t heads,
                  const std::string& scale) {
-    const ir::Store& store = k_.stores[0];
+    const ir::Store& store = in_.core.store;
     const std::string at =
         source_.let(packed_row(store, part, heads, x.positions, x.size, "head", "row"), "at");
     for (std::int64_t i = 0; i < quads(x); ++i)
@@ -179,14 +174,14 @@ class ShortAttention {
       for (std::int64_t i = 0; i < quads(x_.v); ++i) source_.line("sum{} *= factor;", i);
       add_rows("sum", "w", "v", quads(x_.v));
     });
-    // A query before the first key sees nothing; where it sees keys and all weights are zero, the
-    // result is no number.
+    // A query before the first key sees nothing. Where it sees keys and all weights are zero, the
+    // result is NaN.
     source_.line("let none = start + i32(row) < {};", s_.cached ? "0" : "-2147483647");
     source_.line("let by = select(1.0f / total, 0.0f, none);");
     Operand rows = x_.q;
     rows.size = s_.V;
     store_row("sum", rows, s_.out(), s_.H, "by");
-    const ir::Store& store = k_.stores[0];
+    const ir::Store& store = in_.core.store;
     source_.store_element(region(store.place.space),
                           fmt::format("x + {}u", store.place.offset + s_.lse()), DType::f32,
                           "select(top + log(total), 0.0f, none)");
@@ -199,7 +194,7 @@ class ShortAttention {
     read_row("own", x_.q, "head", "row");
     read_row("g", x_.g, "head", "row");
     read_row("o", x_.out, "head", "row");
-    source_.line("let logs = {};", log_sum(source_, k_, "head", "row"));
+    source_.line("let logs = {};", log_sum(source_, in_, "head", "row"));
     std::string mean;
     for (std::int64_t i = 0; i < quads(x_.g); ++i)
       mean = i == 0 ? "g0 * o0" : fmt::format("fma(g{0}, o{0}, {1})", i, mean);
@@ -235,7 +230,7 @@ class ShortAttention {
         std::string logs;
         for (int j = 0; j < kTogether; ++j) {
           const std::string t = source_.let(fmt::format("min(query + {}u, {}u)", j, s_.T - 1), "t");
-          logs += (j ? ", " : "") + source_.let(log_sum(source_, k_, "head_q", t), "log_sum");
+          logs += (j ? ", " : "") + source_.let(log_sum(source_, in_, "head_q", t), "log_sum");
         }
         const std::string queries = "(vec4<u32>(query) + vec4<u32>(0u, 1u, 2u, 3u))";
         std::string seen = fmt::format("{} < vec4<u32>({}u)", queries, s_.T);
@@ -256,7 +251,7 @@ class ShortAttention {
     store_row("dv", x_.v, s_.dv(), s_.G, "");
   }
 
-  const Kernel& k_;
+  const AttentionInput in_;
   const AttentionShape& s_;
   const AttentionOperands x_;
   const std::int64_t threads_;
@@ -265,9 +260,9 @@ class ShortAttention {
 
 }  // namespace
 
-std::vector<Piece> emit_short_attention(const Emitting& in) { return ShortAttention(in).forward(); }
-std::vector<Piece> emit_short_attention_gradient(const Emitting& in) {
-  return ShortAttention(in).gradient();
+std::vector<Piece> emit_short_attention(const Emitting& in, const AttentionInput& input) {
+  ShortAttention attention(in, input);
+  return input.gradient ? attention.gradient() : attention.forward();
 }
 
 }  // namespace tensorgrad::wgsl

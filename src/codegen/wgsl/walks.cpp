@@ -5,7 +5,6 @@
 
 namespace tensorgrad::wgsl {
 
-using ir::Kernel;
 using ir::Reg;
 
 namespace {
@@ -19,12 +18,11 @@ ProgramWriter::Point point(const char* linear) { return {.linear = linear, .line
 }  // namespace
 
 // The first best element of each row; NaN is best of all. A workgroup per row.
-std::vector<Piece> emit_arg_reduce(const Emitting& in) {
-  const Kernel& k = in.kernel;
+std::vector<Piece> emit_core(const Emitting& in, const ir::ArgReduceKernel& k) {
   if (k.lines == 0) return {};
   Source source = in.source();
-  ProgramWriter::note(source, k.loads, k.program);
-  note_stores(source, k.stores, in.guarded);
+  ProgramWriter::note(source, in.kernel.loads, k.program);
+  note_stores(source, {k.store}, in.guarded);
   const DType dtype = k.program.dtype(last(k.program));
   const bool real = dtype == DType::f32;
   const std::string type = dtype == DType::boolean ? "i32" : type_name(dtype, 1);
@@ -44,7 +42,7 @@ std::vector<Piece> emit_arg_reduce(const Emitting& in) {
   source.line("var place = -1;");
   source.open(fmt::format("for (var c = thread; c < {}u; c += {}u) {{", k.length, kThreads));
   source.line("let x = group * {}u + c;", k.length);
-  ProgramWriter program(source, k.loads, k.program);
+  ProgramWriter program(source, in.kernel.loads, k.program);
   program.write(point("x"));
   const std::string value = dtype == DType::boolean
                                 ? fmt::format("select(0, 1, {})", program.value(last(k.program)))
@@ -60,23 +58,22 @@ std::vector<Piece> emit_arg_reduce(const Emitting& in) {
   source.line(
       "if (better(values[t], places[t], best, place)) {{ best = values[t]; place = places[t]; }}");
   source.close();
-  for (const ir::Store& s : k.stores)
-    store_guarded(source, s, in.guarded, moved("group", s.place.offset), "place");
+  store_guarded(source, k.store, in.guarded, moved("group", k.store.place.offset), "place");
   source.close();
   return {source.finish(kThreads, k.lines)};
 }
 
 // Running sums. Each thread adds up its stretch of the row, then starts from what those before it
 // have.
-std::vector<Piece> emit_scan(const Emitting& in) {
-  const Kernel& k = in.kernel;
+std::vector<Piece> emit_core(const Emitting& in, const ir::ScanKernel& k) {
   if (k.lines == 0 || k.length == 0) return {};
   Source source = in.source();
-  ProgramWriter::note(source, k.loads, k.program);
-  note_stores(source, k.stores, in.guarded);
-  const ir::Store& s = k.stores[0];
+  ProgramWriter::note(source, in.kernel.loads, k.program);
+  note_stores(source, {k.store}, in.guarded);
+  const ir::Store& s = k.store;
   const std::string type = type_name(s.dtype, 1);
-  const std::int64_t threads = k.length <= 32 ? 1 : kThreads, stretch = ceil_div(k.length, threads);
+  const std::int64_t threads = k.variant.alone ? 1 : kThreads,
+                     stretch = ceil_div(k.length, threads);
   source.workgroup("sums", type, kThreads);
   if (threads == 1) {
     source.line("let row = group * {}u + thread;", kThreads);
@@ -92,7 +89,7 @@ std::vector<Piece> emit_scan(const Emitting& in) {
     source.open("for (var i = begin; i < end; i++) {");
     source.line("let c = {};", k.reverse ? fmt::format("{}u - i", k.length - 1) : "i");
     source.line("let x = row * {}u + c;", k.length);
-    ProgramWriter program(source, k.loads, k.program);
+    ProgramWriter program(source, in.kernel.loads, k.program);
     program.write(point("x"));
     source.line("sum += {};", program.value(s.value));
     if (stores)

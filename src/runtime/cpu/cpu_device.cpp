@@ -59,19 +59,22 @@ class CpuEmitted : public Emitted {
     report();
     for (const ir::Kernel& kernel : kernels) {
       compiled.push_back(cpu::compile(kernel));
-      names.push_back(fmt::format("{}: {}", ir::name(kernel.kind), kernel.name));
+      names.push_back(fmt::format("{}: {}", ir::kind_name(kernel), kernel.name));
+      variants.push_back(ir::variant_text(kernel));
       report();
     }
   }
   // The routines are part of the program: all that is made for a kernel are their arguments.
   std::string text() const override {
     std::string out = fmt::format("{} vector instructions\n", cpu::simd_target());
-    for (std::size_t i = 0; i < names.size(); ++i) out += fmt::format("{:4}  {}\n", i, names[i]);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      out +=
+          fmt::format("{:4}  {}{}{}\n", i, names[i], variants[i].empty() ? "" : "; ", variants[i]);
     return out;
   }
 
   std::vector<std::unique_ptr<cpu::Compiled>> compiled;
-  std::vector<std::string> names;
+  std::vector<std::string> names, variants;
   int tag;
 };
 
@@ -105,6 +108,10 @@ class CpuDevice : public Device {
 
   std::string name() const override { return "cpu"; }
   int threads() const override { return pool_.threads(); }
+  const ir::DeviceModel& model() const override {
+    if (cpu::uses_amx_always()) return ir::cpu_model(ir::CpuUnits::amx);
+    return ir::cpu_model(cpu::uses_amx() ? ir::CpuUnits::vectors_and_amx : ir::CpuUnits::vectors);
+  }
 
   void clear(Buffer& buffer) override { static_cast<CpuBuffer&>(buffer).clear(); }
   std::int64_t largest_buffer() const override {
@@ -138,7 +145,6 @@ class CpuDevice : public Device {
     return std::make_unique<CpuPending>(std::move(out));
   }
 
-  const ir::DeviceModel& model() const override { return ir::cpu_model(); }
   std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
                                       const CompileCallback& progress) override {
     return std::make_shared<CpuEmitted>(kernels, tag, progress);

@@ -23,15 +23,15 @@ constexpr double kClearly = 0.97;  // of the time of the choice by shape; less i
 constexpr double kTrial = 1000;    // microseconds that a trial should last
 constexpr int kTrials = 3;
 
-std::int64_t operations(const Kernel& kernel) {
+std::int64_t operations(const ir::MatmulKernel& matmul) {
   std::int64_t out = 0;
-  for (const ir::MatmulPart& part : kernel.parts)
-    out += 2 * kernel.batches * kernel.M * kernel.K * part.N;
+  for (const ir::MatmulPart& part : matmul.parts)
+    out += 2 * matmul.batches * matmul.M * matmul.K * part.N;
   return out;
 }
 
-// A view may start anywhere in its tensor: what counts is where the first element that it reads
-// lies.
+// A view may be a small part of its tensor, which a trial does not need: what counts is where the
+// first element that it reads lies,
 std::int64_t start(const ir::IndexMap& map) { return map.layers()[0].address.offset; }
 
 bool runs_backwards(const ir::IndexMap& map) {
@@ -40,8 +40,8 @@ bool runs_backwards(const ir::IndexMap& map) {
   return false;
 }
 
-// Elements from there to the last.
-std::int64_t extent(const ir::IndexMap& map) {
+// and how many elements there are from there to the last.
+std::int64_t reach(const ir::IndexMap& map) {
   std::int64_t last = 0;
   for (int axis = 0; axis < map.shape().rank(); ++axis)
     last += map.stride(axis) * std::max<std::int64_t>(0, map.shape()[axis] - 1);
@@ -89,13 +89,9 @@ bool compact(Kernel& kernel, Elements& elements) {
   for (const ir::Load& load : kernel.loads) {
     if (load.source != ir::Load::Source::memory) continue;
     if (!load.map.is_strided() || runs_backwards(load.map)) return false;
-    note({load.place.space, load.place.offset + start(load.map)}, extent(load.map));
+    note({load.place.space, load.place.offset + start(load.map)}, reach(load.map));
   }
-  for (const ir::MatmulPart& part : kernel.parts) {
-    for (const ir::Store& store : part.stores)
-      note(store.place, kernel.batches * kernel.M * part.N);
-    if (part.sums_columns) note(part.column_sums.place, kernel.batches * part.N);
-  }
+  ir::for_each_store(kernel, [&](const ir::Store& store) { note(store.place, store.elements); });
   elements.fill(0);
   for (Tensor& tensor : tensors) {
     std::int64_t& end = elements[usize(tensor.place.space)];
@@ -107,10 +103,7 @@ bool compact(Kernel& kernel, Elements& elements) {
   };
   for (ir::Load& load : kernel.loads)
     if (load.source == ir::Load::Source::memory) move(load.place, start(load.map));
-  for (ir::MatmulPart& part : kernel.parts) {
-    for (ir::Store& store : part.stores) move(store.place);
-    if (part.sums_columns) move(part.column_sums.place);
-  }
+  ir::for_each_store(kernel, [&](ir::Store& store) { move(store.place); });
   return true;
 }
 
@@ -123,41 +116,48 @@ Tuner::Tuner(Gpu& gpu, Tuning tuning, Choices choices)
 void Tuner::choose(std::vector<Kernel>& kernels, const wgsl::Target& target,
                    const CompileCallback& progress) {
   if (tuning_ == Tuning::off) return;
-  std::vector<Product> products;
+  std::vector<Choice> open;
   for (Kernel& kernel : kernels) {
-    if (kernel.kind != Kernel::Kind::matmul || operations(kernel) < kWorthwhile ||
-        kernels::alternatives(kernel).size() < 2)
+    auto* const matmul = kernel.get_if<ir::MatmulKernel>();
+    if (!matmul || operations(*matmul) < kWorthwhile ||
+        kernels::alternatives(*matmul, ir::gpu_model()).size() < 2)
       continue;
-    Product product{.kernel = &kernel, .alone = kernel};
-    if (!compact(product.alone, product.elements)) continue;
+    Choice choice{.matmul = matmul, .alone = kernel};
+    if (!compact(choice.alone, choice.elements)) continue;
     const std::vector<wgsl::Shader> by_shape =
-        wgsl::emit({&product.alone, 1}, target, wgsl::checks_ids(product.alone));
-    product.key = digest(by_shape);
-    product.name = by_shape[0].name;
-    products.push_back(std::move(product));
+        wgsl::emit({&choice.alone, 1}, target, wgsl::checks_ids(choice.alone));
+    choice.key = digest(by_shape);
+    choice.name = by_shape[0].name;
+    open.push_back(std::move(choice));
   }
-  if (tuning_ == Tuning::measure) measure(products, target, progress);
-  for (const Product& product : products)
-    product.kernel->tiles = choices_.find(adapter_, product.key).value_or("");
+  if (tuning_ == Tuning::measure) measure(open, target, progress);
+  for (const Choice& choice : open) {
+    const auto text = choices_.find(adapter_, choice.key);
+    const auto size = ir::parse_tile_size(text.value_or(""));
+    if (!size) continue;
+    // A file from elsewhere may name what is no alternative here.
+    if (const auto tiles = kernels::alternative(*choice.matmul, ir::gpu_model(), *size))
+      choice.matmul->variant = *tiles;
+  }
   choices_.save();
 }
 
 // Those that nobody has measured yet, equal ones once.
-void Tuner::measure(const std::vector<Product>& products, const wgsl::Target& target,
+void Tuner::measure(const std::vector<Choice>& open, const wgsl::Target& target,
                     const CompileCallback& progress) {
-  std::map<std::string, const Product*> unknown;
-  for (const Product& product : products)
-    if (!choices_.find(adapter_, product.key)) unknown.emplace(product.key, &product);
+  std::map<std::string, const Choice*> unknown;
+  for (const Choice& choice : open)
+    if (!choices_.find(adapter_, choice.key)) unknown.emplace(choice.key, &choice);
   if (unknown.empty()) return;
   std::int64_t done = 0;
   const auto report = [&] {
     if (progress) progress({done, static_cast<std::int64_t>(unknown.size()), CompileWork::tuning});
   };
   report();
-  for (const auto& [key, product] : unknown) {
+  for (const auto& [key, choice] : unknown) {
     try {
-      choices_.add(adapter_, key, fastest(product->alone, product->elements, target),
-                   product->name);
+      choices_.add(adapter_, key, ir::text(fastest(choice->alone, choice->elements, target)),
+                   choice->name);
     } catch (
         const DeviceError&) {  // no room for trials, or a driver that does not like one of them
       if (gpu_.lost()) throw;
@@ -167,26 +167,27 @@ void Tuner::measure(const std::vector<Product>& products, const wgsl::Target& ta
   }
 }
 
-std::string Tuner::fastest(const Kernel& kernel, const Elements& elements,
-                           const wgsl::Target& target) {
+ir::TileSize Tuner::fastest(const Kernel& kernel, const Elements& elements,
+                            const wgsl::Target& target) {
   ++measured_;
-  std::string best;
+  std::optional<ir::TileSize> best;
   double shortest = 0;
   for (const Trial& trial : trials(kernel, target)) {
     const double time = microseconds(trial, elements);
-    if (best.empty() || time < kClearly * shortest) best = trial.tiles, shortest = time;
+    if (!best || time < kClearly * shortest) best = trial.tiles, shortest = time;
   }
-  return best;
+  return best.value();
 }
 
 // Compiled side by side.
 std::vector<Tuner::Trial> Tuner::trials(const Kernel& kernel, const wgsl::Target& target) {
   std::vector<Trial> out;
   std::vector<PipelineSpec> specs;
-  for (const kernels::MatmulTiles& tiles : kernels::alternatives(kernel)) {
-    Kernel with = kernel;
-    with.tiles = tiles.name();
-    out.push_back({with.tiles, wgsl::emit({&with, 1}, target, wgsl::checks_ids(with)), {}});
+  Kernel with = kernel;
+  auto& matmul = *with.get_if<ir::MatmulKernel>();
+  for (const ir::MatmulTiles& tiles : kernels::alternatives(matmul, ir::gpu_model())) {
+    matmul.variant = tiles;
+    out.push_back({tiles.size(), wgsl::emit({&with, 1}, target, wgsl::checks_ids(with)), {}});
     for (const wgsl::Shader& shader : out.back().shaders) specs.push_back(spec_of(shader));
   }
   const auto pipelines = gpu_.pipelines(specs);
@@ -209,8 +210,8 @@ double Tuner::microseconds(const Trial& trial, const Elements& elements) {
                                  : b.region == wgsl::Region::faults ? 4
                                                                     : elements[region];
       const std::uint64_t bytes = 4 * static_cast<std::uint64_t>((count + 7) / 4 * 4);
-      gpu_.check_binding(bytes, "trials of a product");
-      if (!memory[region]) memory[region] = gpu_.buffer(bytes, "trials of a product");
+      gpu_.check_binding(bytes, "trials of a matmul");
+      if (!memory[region]) memory[region] = gpu_.buffer(bytes, "trials of a matmul");
       bindings.push_back({memory[region].get()});
     }
     groups.push_back(gpu_.bind(*trial.pipelines[i], bindings));

@@ -1,4 +1,4 @@
-// Which of the tiles that give a product the same bits is fastest on this adapter: measured once,
+// Which of the tiles that give a matmul the same bits is fastest on this adapter: measured once,
 // remembered in a file.
 #pragma once
 
@@ -17,8 +17,8 @@
 namespace tensorgrad::webgpu {
 
 enum class Tuning {
-  off,       // tiles by shape alone
-  remember,  // what the file says, nothing is measured
+  off,       // tiles as they were chosen by shape
+  remember,  // what the file says; nothing is measured
   measure,
 };
 
@@ -34,27 +34,27 @@ class Tuner {
  public:
   Tuner(Gpu& gpu, Tuning tuning, Choices choices = Choices(Choices::default_file()));
 
-  // Sets Kernel::tiles of the products that have a choice. `progress` is told how many of those to
-  // measure are done; nothing where there are none.
+  // Replaces the tiles of matmuls by faster ones of the same bits. `progress` is told how many of
+  // those to measure are done; nothing where there are none.
   void choose(std::vector<ir::Kernel>& kernels, const wgsl::Target& target,
               const CompileCallback& progress = {});
 
-  std::int64_t measured() const { return measured_; }  // products so far
+  std::int64_t measured() const { return measured_; }  // matmuls so far
 
  private:
-  // A kernel that has a choice.
-  struct Product {
-    ir::Kernel* kernel;
+  // A matmul that has a choice.
+  struct Choice {
+    ir::MatmulKernel* matmul;
     ir::Kernel alone;  // compact
     Elements elements{};
-    std::string key, name;  // of the shader that its shape would choose
+    std::string key, name;  // of the shader with the tiles by shape
   };
-  void measure(const std::vector<Product>& products, const wgsl::Target& target,
+  void measure(const std::vector<Choice>& open, const wgsl::Target& target,
                const CompileCallback& progress);
-  std::string fastest(const ir::Kernel& kernel, const Elements& elements,
-                      const wgsl::Target& target);
+  ir::TileSize fastest(const ir::Kernel& kernel, const Elements& elements,
+                       const wgsl::Target& target);
   struct Trial {
-    std::string tiles;
+    ir::TileSize tiles;
     std::vector<wgsl::Shader> shaders;
     std::vector<std::shared_ptr<const Pipeline>> pipelines;
   };
@@ -69,8 +69,8 @@ class Tuner {
 };
 
 // The kernel with its tensors side by side from the start of each space, and how many elements of
-// each it needs then: the same product of another model or another layer is the same text. False
-// when a tensor's extent is not plain to see.
+// each it needs then: the same matmul of another model or another layer is the same text. False
+// when what a load reads is not plain to see.
 bool compact(ir::Kernel& kernel, Elements& elements);
 
 }  // namespace tensorgrad::webgpu

@@ -113,6 +113,7 @@ class WebGpuDevice : public Device {
     return gpu_->lost();
   }
   int threads() const override { return 0; }
+  const ir::DeviceModel& model() const override { return ir::gpu_model(); }
   bool immediate() const override { return false; }
 
   std::int64_t largest_buffer() const override {
@@ -152,8 +153,6 @@ class WebGpuDevice : public Device {
                          static_cast<std::uint64_t>(bytes)),
         mutex_);
   }
-
-  const ir::DeviceModel& model() const override { return ir::gpu_model(); }
 
   // Tunes, which may measure, and writes the shaders.
   std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
@@ -343,8 +342,8 @@ bool is_lost(Device& device) { return static_cast<WebGpuDevice&>(device).lost();
 webgpu::Gpu& gpu_under(Device& device) { return static_cast<WebGpuDevice&>(device).gpu(); }
 
 std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name) {
-  // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a matrix
-  // product.
+  // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a
+  // matmul.
   webgpu::GpuOptions options;
   options.enable = {"disable_robustness"};
   std::unique_ptr<webgpu::Gpu> gpu = webgpu::Gpu::open(adapter, options);
