@@ -1,5 +1,6 @@
 // The fixtures, the task `addition` and the examples on a GPU. A software driver takes minutes for
 // all.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,13 +14,24 @@ namespace tensorgrad {
 namespace {
 
 class SlowGpuFixtures : public GpuTest {};
+class ReleaseGpuFixtures : public GpuTest {};
 
-TEST_F(SlowGpuFixtures, AllOfPyTorchsPass) {
-  const VerifyRun run = run_verify(kFixtures, "--device webgpu");
-  EXPECT_EQ(run.done.dump(), R"({"event":"done","passed":149,"failed":0,"skipped":0})")
+void expect_passed(const std::string& options, int count) {
+  const VerifyRun run = run_verify(kFixtures, "--device webgpu " + options);
+  EXPECT_EQ(run.done.dump(),
+            fmt::format(R"({{"event":"done","passed":{},"failed":0,"skipped":0}})", count))
       << run.tool.err;
   EXPECT_EQ(run.tool.exit_code, 0);
 }
+
+// The op table runs all ops on the GPU too (GpuOps); these are whole training steps.
+TEST_F(SlowGpuFixtures, MlpAndCnnTrainAsInPyTorch) {
+  expect_passed("--filter train_mlp_sin", 1);
+  expect_passed("--filter train_cnn", 1);
+}
+
+// Seven minutes on a software driver.
+TEST_F(ReleaseGpuFixtures, AllOfPyTorchsPass) { expect_passed("", 149); }
 
 class ReleaseGpuTrain : public GpuTest {};
 
