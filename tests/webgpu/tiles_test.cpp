@@ -14,7 +14,7 @@ namespace {
 // The outputs as raw memory.
 std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan,
                            const std::vector<ir::Kernel>& kernels) {
-  const auto loaded = device.load(kernels);
+  const auto loaded = device.load(device.emit(kernels));
   std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces;
   for (std::size_t s = 0; s < buffers.size(); ++s) {
