@@ -37,8 +37,8 @@ const char* word(Health health) { return health == Health::nan ? "NaN" : "infini
 // Called if loss and gradients are finite: names the parameter that the update would have spoiled.
 std::string Session::diagnose_update(Program& program) {
   const std::string hint =
-      "a smaller learning rate, or a larger eps of Adam? parameters and optimizer state are as "
-      "they were before this step";
+      "a smaller learning rate, or a larger eps of Adam? parameters and optimizer state are "
+      "unchanged by this step";
   const auto message = [&](const std::string& what) {
     return user_message("the update",
                         fmt::format("{}; the loss and the gradients are finite", what), hint, "",
@@ -103,7 +103,7 @@ std::string Session::diagnose(Program& program) {
   }
   const ir::Node& node = graph[at];
   if (ir::is_leaf(node))
-    return fmt::format("{}: the {} '{}' holds {} values", head, node.op->name,
+    return fmt::format("{}: the {} '{}' contains {} values", head, node.op->name,
                        node.as<ir::LeafAttrs>().name, word(health(at)));
   const ir::CallSite& site = graph.sites[usize(node.site)];
   std::string op(node.op->name);
@@ -112,8 +112,9 @@ std::string Session::diagnose(Program& program) {
   else if (!site.composite.empty())
     op += fmt::format(" (in {})", site.composite);
   return user_message(
-      head, fmt::format("{} made the first {} value from finite operands", op, word(health(at))),
-      "parameters and optimizer state are as they were before this step", site.scope, site.file,
+      head,
+      fmt::format("{} produced the first {} value from finite operands", op, word(health(at))),
+      "parameters and optimizer state are unchanged by this step", site.scope, site.file,
       site.line);
 }
 

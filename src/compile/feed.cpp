@@ -46,7 +46,7 @@ void Session::check_feed(const Program& program, const Feed& feed) const {
     if (spec->dtype == DType::boolean)
       for (const std::int32_t v : value.ints())
         if (v != 0 && v != 1)
-          user_error("input: '{}' is bool and takes 0 and 1: {} was fed", name, v);
+          user_error("input: '{}' is bool and must be 0 or 1: {} was fed", name, v);
   }
   for (const InputSpec& spec : program.specs) {
     const bool fed = std::any_of(items.begin(), items.end(),

@@ -61,7 +61,7 @@ std::string listed(const std::vector<std::string>& names) {
 float Result::loss() const {
   const NamedArrays& outputs = numbers(outcome_, "loss").outputs;
   const auto found = outputs.find(trace::kLossOutput);
-  if (found == outputs.end()) user_error("loss: this was a run without a loss\n  hint: output()");
+  if (found == outputs.end()) user_error("loss: this program has no loss\n  hint: output()");
   return found->second.floats()[0];
 }
 
@@ -86,7 +86,7 @@ const NamedArrays& Result::captures() const& {
   const Outcome& outcome = numbers(outcome_, "captures");
   if (!outcome.with_captures)
     user_error(
-        "captures: they were not asked for\n  hint: step(feed, {{.captures = true}}) or run(feed, "
+        "captures: they were not requested\n  hint: step(feed, {{.captures = true}}) or run(feed, "
         "{{.captures = true}})");
   return outcome.captures;
 }
@@ -129,7 +129,7 @@ float Result::grad_norm() const {
   const auto found = outputs.find(optim::kNormOutput);
   if (found == outputs.end())
     user_error(
-        "grad_norm: the norm of the gradients is only known to steps that clip it\n  hint: "
+        "grad_norm: only steps that clip gradients compute their norm\n  hint: "
         ".clip_grad_norm");
   return found->second.floats()[0];
 }

@@ -55,7 +55,7 @@ void check_depends(const ir::Graph& graph, ir::NodeId loss, const std::vector<ir
   const ir::CallSite& site = graph.sites[usize(graph[loss].site)];
   throw UserError(
       user_message("compile", "the loss does not depend on any trained parameter",
-                   "do stop_gradient, an integer op or a frozen parameter stand between?",
+                   "is there a stop_gradient, an integer op or a frozen parameter in between?",
                    site.scope, site.file, site.line));
 }
 
@@ -153,7 +153,7 @@ constexpr Stage kPipeline[] = {
      run_trace,
      print_graph<&C::traced>},
     {Id::recognise,
-     {"recognise", "attention that is written out is one op", "Graph", "Graph"},
+     {"recognise", "written-out attention is one op", "Graph", "Graph"},
      run_recognise,
      print_graph<&C::recognised>},
     {Id::differentiate,

@@ -117,7 +117,8 @@ void Session::raise_failure(Program& program, const runtime::IndexFailure& failu
     notice();
   }
   const Executable* executable = program.executable(static_cast<Program::Kind>(failure.tag));
-  if (!executable) internal_error("a bad id of an unknown program: {}", failure.value);
+  if (!executable)
+    internal_error("a bad id was reported for an unknown program: {}", failure.value);
   const ir::Graph& graph = executable->made.plan.graph;
   const ir::Node& node = graph[failure.node];
   const ir::CallSite& site = graph.sites[usize(node.site)];
@@ -136,7 +137,7 @@ std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, 
   const double rate = next_rate();
   if (!(rate >= 0 && rate <= std::numeric_limits<float>::max()))
     user_error(
-        "step: the learning rate of update {} is {}\n  hint: rates are finite and not negative",
+        "step: the learning rate of update {} is {}\n  hint: rates must be finite and not negative",
         next_update(), rate);
   const bool accumulating = accumulate_ > 1 && (steps_ + 1) % accumulate_ != 0;
   Executable& executable = choose(*program, options.captures, accumulating);

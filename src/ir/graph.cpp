@@ -23,7 +23,7 @@ NodeId Graph::append(const Primitive& op, std::vector<NodeId> inputs, Attrs attr
   std::vector<Type> types;
   for (const NodeId input : inputs) {
     if (input < 0 || input >= size())
-      internal_error("append: {} reads %{}, and the graph has {} nodes", op.name, input, size());
+      internal_error("append: {} reads %{}, but the graph has {} nodes", op.name, input, size());
     types.push_back((*this)[input].type);
   }
   Type type = op.type(types, attrs);

@@ -34,7 +34,7 @@ void read_fields(Line& line, const Primitive& op, Own& own) {
   if (line.accept('{')) {
     do {
       const std::string_view wanted = line.word("an attribute");
-      if (is_seen(wanted)) line.fail("the attribute {} stands twice", wanted);
+      if (is_seen(wanted)) line.fail("the attribute {} occurs twice", wanted);
       line.expect('=');
       for_each_field(own, [&](std::string_view name, auto& field) {
         if (name != wanted) return;
@@ -150,7 +150,7 @@ class Parser {
     const std::string_view word = line.word("a node, a result or '}'");
     const auto kind = std::find(kResultWords.begin(), kResultWords.end(), word);
     if (kind == kResultWords.end())
-      line.fail("{} is no kind of result ({})", word, fmt::join(kResultWords, ", "));
+      line.fail("{} is not a kind of result ({})", word, fmt::join(kResultWords, ", "));
     Result result;
     result.kind = static_cast<Result::Kind>(kind - kResultWords.begin());
     line.read(result.name);

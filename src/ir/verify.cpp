@@ -57,7 +57,7 @@ std::string Checker::leaf(const Node& node, NodeId id) {
                        node.op->name, node.type.shape.count());
   const auto [first, is_new] = leaves_.try_emplace({std::string(node.op->name), attrs->name}, id);
   if (is_new) return "";
-  return fmt::format("{} \"{}\" stands twice: %{} and %{}", node.op->name, attrs->name,
+  return fmt::format("{} \"{}\" occurs twice: %{} and %{}", node.op->name, attrs->name,
                      first->second, id);
 }
 
@@ -65,7 +65,7 @@ std::string Checker::result(const Result& result) {
   if (result.node < 0 || result.node >= graph_.size())
     return fmt::format("%{} does not exist", result.node);
   if (!results_.emplace(result.kind, result.name).second)
-    return "there are two of that kind and name";
+    return "two results have this kind and name";
   if (result.kind == Result::Kind::flat_gradient && !result.name.empty())
     return "the flat gradient has no name";
   return is_update(result) ? update(result) : "";

@@ -95,7 +95,7 @@ Load Lowering::make_load(NodeId id, IndexMap map) const {
     out.place = *place;
     out.elements = shape_of(id).count();
   } else {
-    internal_error("a kernel reads what is not in memory: {}", ir::print_node(graph_, id));
+    internal_error("a kernel reads a value that is not in memory: {}", ir::print_node(graph_, id));
   }
   return out;
 }

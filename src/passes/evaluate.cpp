@@ -61,7 +61,7 @@ double combined(Combine combine, DType dtype, double a, double b) {
     case Combine::none:
       break;
   }
-  internal_error("evaluate: a reduction combines nothing");
+  internal_error("evaluate: a reduction has no combine op");
 }
 
 // One instruction on the values of its operands.

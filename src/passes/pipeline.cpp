@@ -23,19 +23,19 @@ ir::Graph any(const ir::Graph& graph, const ir::DeviceModel&) {
 }
 
 constexpr Pass kBeforeGradients[] = {
-    {"attention", "attention that is written out is one op", any<recognise_attention>},
+    {"attention", "written-out attention is one op", any<recognise_attention>},
 };
 
 constexpr Pass kPipeline[] = {
-    {"expand", "softmax, norms and the like are written with simpler ops", any<expand>, false},
-    {"fold", "what depends on constants alone is a constant", any<fold>},
-    {"algebra", "no arithmetic that changes nothing; scales and offsets are combined",
-     any<algebra>},
+    {"expand", "softmax, norms and similar composites are expanded to simpler ops", any<expand>,
+     false},
+    {"fold", "constant expressions are constants", any<fold>},
+    {"algebra", "no-op arithmetic is removed; chained scales and offsets are merged", any<algebra>},
     {"join", "a sum of padded parts is a concat", any<join>},
-    {"views", "no view that changes nothing; chains of views are combined", any<views>},
+    {"views", "no-op views are removed; chains of views are merged", any<views>},
     {"cse", "nothing is computed twice", any<cse>},
-    {"products", "a sum of matmuls of neighbouring columns is one matmul", products},
-    {"dce", "nothing is computed that no result needs", any<dce>},
+    {"products", "a sum of matmuls over adjacent columns is one matmul", products},
+    {"dce", "dead code is removed", any<dce>},
 };
 
 ir::Graph run(std::span<const Pass> passes, ir::Graph graph, const ir::DeviceModel& model,

@@ -26,7 +26,7 @@ Dependencies::Dependencies(int groups, const std::vector<Edge>& edges) {
     for (const int other : needed_by_[usize(g)])
       if (--unfinished[usize(other)] == 0) ready.push_back(other);
   }
-  if (next != groups) internal_error("groups need each other");
+  if (next != groups) internal_error("groups depend on each other");
 }
 
 int Dependencies::add() {
@@ -55,7 +55,7 @@ void Dependencies::link(int group, int other) {
   if (low < high) {
     const std::vector<int> behind = needing_between(group, high);
     if (std::find(behind.begin(), behind.end(), other) != behind.end())
-      internal_error("groups need each other");
+      internal_error("groups depend on each other");
     std::vector<int> moved = needed_between(other, low);
     moved.push_back(other);
     moved.push_back(group);

@@ -10,13 +10,13 @@ namespace tensorgrad::schedule {
 namespace {
 
 constexpr Switch kSwitches[] = {
-    {"fuse", "nodes share kernels at all", "fuse"},
-    {"inline", "cheap work is done where it is read", "fuse"},
-    {"merge", "groups of rows become one where values pass element by element", "fuse"},
-    {"side_by_side", "alike kernels that do not need each other become one", "fuse"},
+    {"fuse", "nodes are fused into kernels", "fuse"},
+    {"inline", "cheap values are recomputed in their readers", "fuse"},
+    {"merge", "row groups connected elementwise are merged", "fuse"},
+    {"side_by_side", "independent kernels of the same form are merged", "fuse"},
     {"ride", "bias gradients are computed while a matmul packs its operand", "fuse"},
-    {"overlap", "small kernels that do not need each other may run concurrently", "fuse"},
-    {"in_place", "a kernel overwrites an operand that is not read afterwards", "plan"},
+    {"overlap", "small independent kernels may run concurrently", "fuse"},
+    {"in_place", "a kernel overwrites an operand that has no later reader", "plan"},
     {"reuse", "temporaries share memory when their lifetimes do not overlap", "plan"},
 };
 

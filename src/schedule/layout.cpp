@@ -12,8 +12,7 @@ const Layout::Entry* Layout::find(std::string_view name, bool flat) const {
 std::int64_t Layout::place(const std::string& name, const ir::Type& type, bool flat) {
   if (const Entry* entry = find(name, flat)) {
     if (!(entry->type == type))
-      internal_error("{} is {} in one place and {} in another", name, entry->type.text(),
-                     type.text());
+      internal_error("{} has two types: {} and {}", name, entry->type.text(), type.text());
     return entry->offset;
   }
   index_.emplace(std::pair(flat, name), entries_.size());

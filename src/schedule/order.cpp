@@ -80,7 +80,7 @@ void Fuser::order() {
   const std::size_t most = on("overlap") ? model_.side_by_side.kernels : 1;
   std::vector<std::vector<int>> stages;
   while (left > 0) {
-    if (small.empty() && large.empty()) internal_error("groups need each other");
+    if (small.empty() && large.empty()) internal_error("groups depend on each other");
     const bool large_first = small.empty() || (!large.empty() && *large.begin() < *small.begin());
     Ready& from = large_first ? large : small;
     std::vector<int> together;

@@ -90,7 +90,7 @@ class Planner {
 
   std::int64_t parameter_offset(const std::string& name) const {
     const Layout::Entry* entry = parameters_.find(name);
-    if (!entry) internal_error("the graph uses a parameter that the model lacks: {}", name);
+    if (!entry) internal_error("the graph uses a parameter that is not in the model: {}", name);
     return entry->offset;
   }
 
@@ -186,7 +186,7 @@ class Planner {
         continue;
       }
       if (born(base) < 0 || plan_.places[usize(base)])
-        internal_error("a result is not the memory of a node of its own: {}",
+        internal_error("a result does not have its own memory: {}",
                        ir::print_node(graph, result.node));
       const NodeId leaf = ir::is_update(result) ? leaf_of(result) : -1;
       if (leaf < 0 || is_free(leaf, base)) {

@@ -32,7 +32,7 @@ TrainingOptions options(const Optimizer& optimizer, NonFinite policy = NonFinite
 const std::string kTail =
     "; the loss and the gradients are finite\n  hint: a smaller learning rate, or a larger eps of "
     "Adam? parameters and "
-    "optimizer state are as they were before this step";
+    "optimizer state are unchanged by this step";
 
 bool all_finite(const NamedArrays& arrays) {
   for (const auto& [name, array] : arrays)

@@ -104,7 +104,7 @@ TEST(CompileErrors, PassesAndThreads) {
       {"device in the environment", "TENSORGRAD_DEVICE: 'gpu' is unknown\n  hint: 'auto', 'cpu', 'webgpu'", 0,
        with_variable("TENSORGRAD_DEVICE", "gpu")},
       {"vector instructions",
-       fmt::format("TENSORGRAD_SIMD: there is no 'AVX9' here\n  hint: this machine and build have {}",
+       fmt::format("TENSORGRAD_SIMD: 'AVX9' is not available\n  hint: this machine and build have {}",
                    fmt::join(cpu::simd_targets(), ", ")),
        0, with_variable("TENSORGRAD_SIMD", "AVX9")},
       {"tuning, on a CPU too", "TENSORGRAD_TUNE: 'nonsense' is neither 'on' nor 'off'", 0,
@@ -164,7 +164,7 @@ TEST(CompileErrors, Loss) {
 TEST(CompileErrors, LossThatDependsOnNothing) {
   const std::string text =
       "compile: the loss does not depend on any trained parameter\n"
-      "  hint: do stop_gradient, an integer op or a frozen parameter stand between?   at @";
+      "  hint: is there a stop_gradient, an integer op or a frozen parameter in between?   at @";
   expect_errors({
       {"only inputs", text,
        __LINE__, tracing([](M, In in) { return mean(in["x"]); })},

@@ -41,8 +41,7 @@ TrainingOptions options(NonFinite policy = NonFinite::fail, int accumulate = 1) 
 
 #define LOSS __LINE__, [](const Model& m, const Inputs& in)
 
-const std::string kHint =
-    "\n  hint: parameters and optimizer state are as they were before this step   ";
+const std::string kHint = "\n  hint: parameters and optimizer state are unchanged by this step   ";
 
 Tensor first_as_id(const Inputs& in) { return cast(narrow(in["x"], 0, 0, 1), i32); }
 
@@ -51,70 +50,70 @@ Tensor first_as_id(const Inputs& in) { return cast(narrow(in["x"], 0, 0, 1), i32
 const std::vector<FailRow>& rows() {
   static const std::vector<FailRow> all = {
       {"log of a negative",
-       "the loss is NaN: log made the first NaN value from finite operands" + kHint + "at @",
+       "the loss is NaN: log produced the first NaN value from finite operands" + kHint + "at @",
        LOSS { return sum(log(m.w * in["x"])); }, {1, -1}},
       {"log of zero",
-       "the loss is infinite: log made the first infinite value from finite "
+       "the loss is infinite: log produced the first infinite value from finite "
        "operands" + kHint + "at @",
        LOSS { return sum(log(m.w * in["x"])); }, {1, 0}},
       {"division by zero",
-       "the loss is infinite: div made the first infinite value from finite "
+       "the loss is infinite: div produced the first infinite value from finite "
        "operands" + kHint + "at @",
        LOSS { return sum(m.w / in["x"]); }, {1, 0}},
       {"zero by zero",
-       "the loss is NaN: div made the first NaN value from finite operands" + kHint + "at @",
+       "the loss is NaN: div produced the first NaN value from finite operands" + kHint + "at @",
        LOSS { return sum(m.w * (in["x"] / in["x"])); }, {1, 0}},
       {"exp",
-       "the loss is infinite: exp made the first infinite value from finite "
+       "the loss is infinite: exp produced the first infinite value from finite "
        "operands" + kHint + "at @",
        LOSS { return sum(m.w * exp(in["x"])); }, {0, 89}},
       {"infinity that became NaN",
-       "the loss is NaN: exp made the first infinite value from finite operands" + kHint + "at @",
+       "the loss is NaN: exp produced the first infinite value from finite operands" + kHint + "at @",
        LOSS { const Tensor e = exp(in["x"] * m.w); return sum(e - e); }, {0, 89}},
       {"sum",
-       "the loss is infinite: sum made the first infinite value from finite "
+       "the loss is infinite: sum produced the first infinite value from finite "
        "operands" + kHint + "at @",
        LOSS { return sum(m.w * in["x"]); }, {3e38f, 1.5e38f}},
-      {"pow", "the loss is NaN: pow made the first NaN value from finite operands" + kHint + "at @",
+      {"pow", "the loss is NaN: pow produced the first NaN value from finite operands" + kHint + "at @",
        LOSS { return sum(pow(m.w * in["x"], 0.5f)); }, {1, -1}},
       {"gradient of sqrt",
-       "the gradient of w is NaN: div (in gradient of sqrt) made the first infinite value from "
+       "the gradient of w is NaN: div (in gradient of sqrt) produced the first infinite value from "
        "finite operands" + kHint + "at @",
        LOSS { return sum(sqrt(m.w * in["x"])); }, {1, 0}},
       {"gradient of a composite",
-       "the gradient of w is NaN: mul (in gradient of leaky_relu) made the first NaN value from "
+       "the gradient of w is NaN: mul (in gradient of leaky_relu) produced the first NaN value from "
        "finite operands" + kHint + "at @",
        LOSS { return sum(leaky_relu(m.w * in["x"], kInf)); }, {1, 1}},
       {"composite",
-       "the loss is NaN: div (in cross_entropy) made the first NaN value from finite "
+       "the loss is NaN: div (in cross_entropy) produced the first NaN value from finite "
        "operands" + kHint + "at @",
        LOSS { return cross_entropy(unsqueeze(m.w, 0), first_as_id(in), {.ignore_index = 1}); },
        {1, 0}},
       {"composite that takes a parameter",
-       "the loss is NaN: rsqrt (in layer_norm) made the first infinite value from finite "
+       "the loss is NaN: rsqrt (in layer_norm) produced the first infinite value from finite "
        "operands" + kHint + "at @",
        LOSS { return sum(m.norm(in["x"]) * m.w); }, {1, 1}},
       {"layer",
-       "the loss is infinite: matmul (in Linear) made the first infinite value from finite "
+       "the loss is infinite: matmul (in Linear) produced the first infinite value from finite "
        "operands" + kHint + "in l1, at @",
        LOSS { return sum(m.l1(unsqueeze(in["x"], 0))); }, {3e38f, 0}},
       {"layer over a batch",
-       "the loss is infinite: matmul (in Linear) made the first infinite value from finite "
+       "the loss is infinite: matmul (in Linear) produced the first infinite value from finite "
        "operands" + kHint + "in l1, at @",
        LOSS { return sum(m.l1(reshape(in["x"], {1, 1, 2}))); }, {3e38f, 0}},
       {"bias",
-       "the loss is infinite: add (in Linear) made the first infinite value from finite "
+       "the loss is infinite: add (in Linear) produced the first infinite value from finite "
        "operands" + kHint + "in l1, at @",
        LOSS { return sum(m.l1(unsqueeze(in["x"], 0))); }, {1e38f, 0}},
-      {"input", "the loss is NaN: the input 'x' holds NaN values",
+      {"input", "the loss is NaN: the input 'x' contains NaN values",
        LOSS { return sum(m.w * in["x"]); }, {1, kNan}},
-      {"infinite input", "the loss is infinite: the input 'x' holds infinite values",
+      {"infinite input", "the loss is infinite: the input 'x' contains infinite values",
        LOSS { return sum(m.w * in["x"]); }, {1, kInf}},
       {"beside an infinity that is meant",
-       "the loss is NaN: log made the first NaN value from finite operands" + kHint + "at @",
+       "the loss is NaN: log produced the first NaN value from finite operands" + kHint + "at @",
        LOSS { return sum(where(in["x"] > 0, m.w, -kInf) + log(in["x"])); }, {1, -1}},
       {"the far end of a chain",
-       "the loss is NaN: log made the first NaN value from finite operands" + kHint + "at @",
+       "the loss is NaN: log produced the first NaN value from finite operands" + kHint + "at @",
        LOSS { return mean(m.l1(softmax(tanh(unsqueeze(log(m.w * in["x"]), 0))))); }, {1, -1}},
   };
   return all;
@@ -145,12 +144,12 @@ TEST(NonFinite, NamesTheParameter) {
   EXPECT_EQ(text_of<NonFiniteError>([&] {
               train.step({{"x", kGood}}).loss();
             }),
-            "step 0: the loss is NaN: the parameter 'l1.W' holds NaN values");
+            "step 0: the loss is NaN: the parameter 'l1.W' contains NaN values");
   train.upload({{"l1.W", Array({2, 2}, Floats{1, 2, 3, -kInf})}}, Upload::partial);
   EXPECT_EQ(text_of<NonFiniteError>([&] {
               train.step({{"x", kGood}}).loss();
             }),
-            "step 1: the loss is infinite: the parameter 'l1.W' holds infinite values");
+            "step 1: the loss is infinite: the parameter 'l1.W' contains infinite values");
 }
 
 // -inf in a mask is intended: the error does not blame it.
@@ -163,12 +162,13 @@ TEST(NonFinite, MasksAreNoCulprits) {
     return sum(matmul(scores, x));
   });
   EXPECT_NEAR(train.step({{"x", kGood}}).loss(), -1.6, 0.5);
-  EXPECT_EQ(text_of<NonFiniteError>([&] {
-              train.step({{"x", Floats{1, -1}}}).loss();
-            }),
-            at_line("step 1: the loss is NaN: log made the first NaN value from finite operands" +
-                        kHint + "at @",
-                    __FILE__, line));
+  EXPECT_EQ(
+      text_of<NonFiniteError>([&] {
+        train.step({{"x", Floats{1, -1}}}).loss();
+      }),
+      at_line("step 1: the loss is NaN: log produced the first NaN value from finite operands" +
+                  kHint + "at @",
+              __FILE__, line));
 }
 
 Tensor log_loss(const Model& m, const Inputs& in) { return sum(log(m.w * in["x"])); }
@@ -229,7 +229,7 @@ TEST(NonFinite, UnreadItIsRaisedByTheNextCall) {
     SCOPED_TRACE(name);
     failing();
     const std::string start =
-        "step " + std::to_string(steps) + ": the loss is NaN: log made the first NaN value";
+        "step " + std::to_string(steps) + ": the loss is NaN: log produced the first NaN value";
     EXPECT_EQ(text_of<NonFiniteError>(call).substr(0, start.size()), start);
     EXPECT_EQ(train.steps(), ++steps);  // the failed one; the call that threw made none
     train.wait();                       // thrown once

@@ -101,7 +101,7 @@ TEST(RunErrors, Feed) {
            feeding(with("ids", kX))},
           {"reals for bools", "input: 'mask' is bool[4], f32 values were fed", 0,
            feeding(with("mask", kX))},
-          {"not a bool", "input: 'mask' is bool and takes 0 and 1: 2 was fed", 0,
+          {"not a bool", "input: 'mask' is bool and must be 0 or 1: 2 was fed", 0,
            feeding(with("mask", twos))},
           {"shape", "input: 'x' is f32[4,2], an array of shape [2,4] was fed", 0,
            feeding(with("x", turned))},
@@ -249,7 +249,7 @@ TEST(RunErrors, Rates) {
        {std::pair{-0.5, "-0.5"}, std::pair{std::nan(""), "nan"}, std::pair{1e300, "1e+300"}})
     rows.push_back({text,
                     std::string("step: the learning rate of update 4 is ") + text +
-                        "\n  hint: rates are finite and not negative",
+                        "\n  hint: rates must be finite and not negative",
                     0, [&train, rate, v = value] {
                       train.set_lr(v);
                       try {
@@ -277,8 +277,7 @@ TEST(RunErrors, Results) {
                plain = unclipped.step(good());
   const Result captured = train.step(good(), {.captures = true});
   expect_errors({
-      {"loss of a run", "loss: this was a run without a loss\n  hint: output()", 0,
-       [&] { run.loss(); }},
+      {"loss of a run", "loss: this program has no loss\n  hint: output()", 0, [&] { run.loss(); }},
       {"several outputs",
        "output: there are several outputs: ids, loss, y\n"
        "  hint: result[\"ids\"]",
@@ -288,11 +287,11 @@ TEST(RunErrors, Results) {
       {"output of a run", "output: there is no output 'y': the outputs are out", 0,
        [&] { run["y"]; }},
       {"captures not asked for",
-       "captures: they were not asked for\n"
+       "captures: they were not requested\n"
        "  hint: step(feed, {.captures = true}) or run(feed, {.captures = true})",
        0, [&] { step.captures(); }},
       {"capture not asked for",
-       "captures: they were not asked for\n"
+       "captures: they were not requested\n"
        "  hint: step(feed, {.captures = true}) or run(feed, {.captures = true})",
        0, [&] { step.capture("h"); }},
       {"unknown capture", "capture: there is no capture 'g': the captures are h", 0,
@@ -305,7 +304,7 @@ TEST(RunErrors, Results) {
          infer.run({{"x", kX}}, {.captures = true});
        }},
       {"norm",
-       "grad_norm: the norm of the gradients is only known to steps that clip it\n"
+       "grad_norm: only steps that clip gradients compute their norm\n"
        "  hint: .clip_grad_norm",
        0, [&] { plain.grad_norm(); }},
       {"stage",

@@ -56,7 +56,7 @@ TEST(Graph, AppendRefusesOurOwnMistakes) {
               [&] { g.append(kSumAll, {}, NoAttrs{}); });
   starts_with("internal error: append: neg takes attributes of kind 0, not 6{axis=1}",
               [&] { g.append(kNeg, {0}, AxisAttrs{1}); });
-  starts_with("internal error: append: neg reads %3, and the graph has 3 nodes",
+  starts_with("internal error: append: neg reads %3, but the graph has 3 nodes",
               [&] { g.append(kNeg, {3}, NoAttrs{}); });
   starts_with("internal error: append: neg reads %-1", [&] { g.append(kNeg, {-1}, NoAttrs{}); });
 }

@@ -28,11 +28,11 @@ TEST(ParseErrors, InsideAGraph) {
   const Case cases[] = {
       // statements
       {"result",
-       "4: result is no kind of result (output, capture, gradient, update, flat_gradient, "
+       "4: result is not a kind of result (output, capture, gradient, update, flat_gradient, "
        "flat_update)"},
       {"!", "4: expected a node, a result or '}', found \"!\""},
       {"graph {",
-       "4: graph is no kind of result (output, capture, gradient, update, flat_gradient, "
+       "4: graph is not a kind of result (output, capture, gradient, update, flat_gradient, "
        "flat_update)"},
       {"output x = %0", "4: expected '\"', found \"x = %0\""},
       {"output \"x\" %0", "4: expected '=', found \"%0\""},
@@ -40,13 +40,13 @@ TEST(ParseErrors, InsideAGraph) {
       {"output \"x\" = %0 %0", "4: expected the end of the line, found \"%0\""},
       {"output \"x\" = %2", "4: %2 is not defined above"},
       {"output \"x\" = %0\noutput \"x\" = %1",
-       "5: output \"x\": there are two of that kind and name"},
+       "5: output \"x\": two results have this kind and name"},
       {"update \"x\" = %0", "4: update \"x\": no parameter and no state has that name"},
       {"update \"w\" = %0", "4: update \"w\": %0 is f32[2,3], and the updated %1 is f32[3,4]"},
       {"%2 = state {name=\"w\", dtype=f32, shape=[3,4]}\nupdate \"w\" = %1",
        "5: update \"w\": both a parameter and a state have that name"},
       {"update \"w\" = %1\nupdate \"w\" = %1",
-       "5: update \"w\": there are two of that kind and name"},
+       "5: update \"w\": two results have this kind and name"},
       // ids and operands
       {"%3 = neg(%0)", "4: %3 is out of order: the next node is %2"},
       {"%0 = neg(%0)", "4: %0 is out of order: the next node is %2"},
@@ -76,13 +76,13 @@ TEST(ParseErrors, InsideAGraph) {
       {"%2 = neg(%0) : i32[2,3]", "4: the type is i32[2,3], and by neg's rule f32[2,3]"},
       {"%2 = neg(%0) : f64[2,3]", "4: expected f32, i32 or bool, found \"f64[2,3]\""},
       {"%2 = neg(%0) : f32", "4: expected '[', found the end of the line"},
-      {"%2 = input {name=\"x\", dtype=f32, shape=[]}", "4: input \"x\" stands twice: %0 and %2"},
+      {"%2 = input {name=\"x\", dtype=f32, shape=[]}", "4: input \"x\" occurs twice: %0 and %2"},
       // attributes
       {"%2 = reduce_sum(%0)", "4: reduce_sum needs the attribute axes"},
       {"%2 = narrow(%0) {axis=0, length=1}", "4: narrow needs the attribute start"},
       {"%2 = reduce_sum(%0) {axis=0}", "4: reduce_sum has no attribute axis"},
       {"%2 = neg(%0) {axis=0}", "4: neg has no attribute axis"},
-      {"%2 = reduce_sum(%0) {axes=[0], axes=[0]}", "4: the attribute axes stands twice"},
+      {"%2 = reduce_sum(%0) {axes=[0], axes=[0]}", "4: the attribute axes occurs twice"},
       {"%2 = reduce_sum(%0) {axes [0]}", "4: expected '=', found \"[0]}\""},
       {"%2 = reduce_sum(%0) {}", "4: expected an attribute, found \"}\""},
       {"%2 = reduce_sum(%0) {axes=[0]", "4: expected '}', found the end of the line"},

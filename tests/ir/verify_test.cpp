@@ -64,14 +64,14 @@ const Case kCases[] = {
     {"drop_axis: shape: axis 9 does not exist: the shape is [2,4]\n  at local_ops.h:73\n"
      "  %3 = drop_axis(%2) {axis=9} : f32[2]  @ train.cpp:12 in l1",
      [](Graph& g) { g[3].op = &kDropAxis, g[3].attrs = AxisAttrs{9}; }},
-    {"input \"x\" stands twice: %0 and %4\n"
+    {"input \"x\" occurs twice: %0 and %4\n"
      "  %4 = input {name=\"x\", dtype=f32, shape=[2]} : f32[2]",
      [](Graph& g) { std::get<LeafAttrs>(g[4].attrs).name = "x"; }},
     {"%5 does not exist\n  output \"y\" = %5", [](Graph& g) { g.results[0].node = 5; }},
     {"%-1 does not exist\n  output \"y\" = %-1", [](Graph& g) { g.results[0].node = -1; }},
-    {"there are two of that kind and name\n  output \"y\" = %2",
+    {"two results have this kind and name\n  output \"y\" = %2",
      [](Graph& g) { g.results[1].kind = Result::Kind::output; }},
-    {"there are two of that kind and name\n  update \"w\" = %1",
+    {"two results have this kind and name\n  update \"w\" = %1",
      [](Graph& g) { g.results[2].kind = Result::Kind::update; }},
     {"no parameter and no state has that name\n  update \"x\" = %0",
      [](Graph& g) {

@@ -48,7 +48,7 @@ TEST(ToolDevices, TheCpuUsesTheVectorInstructionsThatAreNamed) {
   EXPECT_EQ(run.exit_code, 0);
   expect_starts_with(run.out,
                      "cpu       the CPU   (not available)\n"
-                     "          TENSORGRAD_SIMD: there is no 'AVX9' here\n"
+                     "          TENSORGRAD_SIMD: 'AVX9' is not available\n"
                      "            hint: this machine and build have " +
                          best);
 }

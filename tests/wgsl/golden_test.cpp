@@ -159,10 +159,9 @@ TEST(Shaders, RefuseWhatTheyCannotCount) {
 )");
     FAIL() << "nothing was raised";
   } catch (const DeviceError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "webgpu: a kernel walks over 4900000000 elements, and at most 2^31 - 1 can be counted: "
-        "rows 70000 x 70000: mul_reduce_sum");
+    EXPECT_STREQ(error.what(),
+                 "webgpu: a kernel has 4900000000 elements; the limit is 2^31 - 1: "
+                 "rows 70000 x 70000: mul_reduce_sum");
   }
 }
 

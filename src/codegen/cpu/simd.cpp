@@ -45,7 +45,7 @@ std::int64_t target_named(const std::string& name) {
   if (name.empty() || ((name == kAmx || name == kAmxAlways) && has_amx())) return 0;
   for (const std::int64_t target : targets())
     if (hwy::TargetName(target) == name) return target;
-  user_error("TENSORGRAD_SIMD: there is no '{}' here\n  hint: this machine and build have {}", name,
+  user_error("TENSORGRAD_SIMD: '{}' is not available\n  hint: this machine and build have {}", name,
              fmt::join(simd_targets(), ", "));
 }
 

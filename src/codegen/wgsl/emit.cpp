@@ -116,9 +116,8 @@ void check_size(const Emitting& in) {
     for (const ir::Layer& layer : load.map.layers())
       largest = std::max(largest, layer.shape.count());
   if (largest >= std::int64_t{1} << 31)
-    throw DeviceError(fmt::format(
-        "webgpu: a kernel walks over {} elements, and at most 2^31 - 1 can be counted: {}", largest,
-        in.title()));
+    throw DeviceError(fmt::format("webgpu: a kernel has {} elements; the limit is 2^31 - 1: {}",
+                                  largest, in.title()));
 }
 
 }  // namespace
