@@ -119,10 +119,12 @@ void Tuner::choose(std::vector<Kernel>& kernels, const wgsl::Target& target,
   std::vector<Choice> open;
   for (Kernel& kernel : kernels) {
     auto* const matmul = kernel.get_if<ir::MatmulKernel>();
-    if (!matmul || operations(*matmul) < kWorthwhile ||
-        kernels::alternatives(*matmul, ir::gpu_model()).size() < 2)
-      continue;
+    if (!matmul || operations(*matmul) < kWorthwhile) continue;
+    const std::vector<ir::MatmulTiles> all = kernels::alternatives(*matmul, ir::gpu_model());
+    if (all.size() < 2) continue;
     Choice choice{.matmul = matmul, .alone = kernel};
+    // The key is the text of the choice by shape, which comes first.
+    choice.alone.get_if<ir::MatmulKernel>()->variant = all[0];
     if (!compact(choice.alone, choice.elements)) continue;
     const std::vector<wgsl::Shader> by_shape =
         wgsl::emit({&choice.alone, 1}, target, wgsl::checks_ids(choice.alone));
