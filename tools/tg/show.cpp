@@ -128,7 +128,7 @@ void add_show_command(CLI::App& tg, int& exit_code) {
   add_without_option(command, options->without);
   add_json_flag(command, options->json);
   command.footer(bench_model_list() +
-                 "Examples:\n  tg show addition --stage fuse\n  tg show addition --stage emit "
+                 "Example:\n  tg show addition --stage fuse\n  tg show addition --stage emit "
                  "--device webgpu\n  tg show addition --times");
   command.callback([options, &exit_code] {
     show(*options);
