@@ -64,7 +64,7 @@ RowOutcome check_row(runtime::Device& device, const Sample& row, const CompileCa
   try {
     got = eval::evaluate_on(device, made.gradient, made.leaves,
                             {.simplify = true, .progress = progress});
-  } catch (const runtime::IndexFailure& failure) {  // no row has bad ids
+  } catch (const runtime::IndexFailure& failure) {  // reported as a failure: no row has bad ids
     RowOutcome refused;
     refused.damage = fmt::format("id {} was refused, and is none of the row's", failure.value);
     refused.worst = HUGE_VAL;

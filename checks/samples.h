@@ -21,7 +21,7 @@ struct Arg {
   double low = -2, high = 2;        // range of uniform random values; i32: both ends included
   std::vector<double> values = {};  // instead of random values; repeated to fill the shape
   std::vector<double> avoid = {};   // where the derivative jumps: no value is near
-  double step = 0, phase = 0;       // only values (n + phase) * step; 0: any
+  double step = 0, phase = 0;       // only values (n + phase) * step; 0: any value
   bool spread = false;              // no two values are near each other
   bool differentiable = true;       // f32 only
 
@@ -76,7 +76,6 @@ inline Samples without_gradient(Samples rows) {
   return rows;
 }
 
-// All rows.
 const Samples& samples();
 
 // One function per file samples_<family>.cpp.

@@ -68,7 +68,7 @@ Samples builder_samples() {
   rows.push_back({"tril", "bool", {given({4, 4}, {1}, boolean)}, lower(0)});
   rows.push_back({"tril", "hides_nan", {given({2, 2}, {1, kNan, 2, 3})}, lower(0), 2e-6, false});
 
-  // Named and passed through; the capture is a result of its own.
+  // capture returns its operand. The captured value is a separate result.
   rows.push_back({"capture", "of_value", {real({3, 4})}, [](In x) {
                     return capture("squares", square(x[0])) + 1.0f;
                   }});

@@ -98,7 +98,7 @@ void add_where(Samples& rows) {
   rows.push_back({"where", "i32_and_f32", {bools({9}), ints({9}, -9, 9), real({9})}, choose});
   rows.push_back(
       {"where", "condition_of_numbers", {ints({9}, 0, 2), real({9}), real({9})}, choose});
-  // The side that is not taken may be anything.
+  // The value of the side that is not selected must not matter.
   rows.push_back({"where", "hides_nan", {real({30}).away_from({0})}, [](In x) {
                     return where(x[0] > 0.0f, log(x[0]), x[0]);
                   }});

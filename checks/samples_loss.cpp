@@ -7,7 +7,7 @@ namespace {
 constexpr Reduction kReductions[] = {Reduction::mean, Reduction::sum, Reduction::none};
 constexpr const char* kNames[] = {"mean", "sum", "none"};
 
-// cross_entropy of logits, nll_loss of their logarithms.
+// The same rows for cross_entropy and nll_loss.
 void add_classification(Samples& rows) {
   const auto add = [&](const std::string& variant, const Arg& logits, const Arg& targets,
                        CrossEntropyOptions options, double tolerance = 2e-6) {

@@ -71,7 +71,7 @@ void add_norms(Samples& rows) {
   add("no_rows", real({0, 5}), 5);
   add("rows_of_300", real({5, 300}), 300);
   add("many_rows", real({300, 16}), 16);
-  add("far_from_0", real({4, 16}, 10, 12), 16, 2e-5);  // the mean is lost from ten times as much
+  add("far_from_0", real({4, 16}, 10, 12), 16, 2e-5);  // x - mean cancels: x is ten times as large
   rows.push_back({"layer_norm",
                   "eps",
                   {real({4, 6}), real({6}), real({6})},

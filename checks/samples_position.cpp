@@ -1,4 +1,4 @@
-// arg_max, arg_min, and running sums.
+// arg_max, arg_min, and cumulative sums.
 #include <limits>
 
 #include "checks/samples.h"

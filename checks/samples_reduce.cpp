@@ -10,7 +10,7 @@ namespace {
 struct AxesOp {
   const char* op;
   Tensor (*function)(Operand, Axes, bool);
-  bool best = false;  // of distinct numbers only: ties have no derivative
+  bool best = false;  // needs distinct values: ties have no derivative
   double low = -2, high = 2;
 };
 
@@ -104,7 +104,7 @@ void add_small(Samples& rows) {
     rows.push_back({op, "size_1_axes", {real({1, 4, 1})}, [f](In x) {
                       return f(x[0], {0, 2}, false);
                     }});
-    // Reductions of nothing: an error.
+    // A reduction of no elements is an error.
     if (op == "mean" || op == "max" || op == "min" || op == "logsumexp") continue;
     rows.push_back({op, "of_nothing", {real({2, 0, 3})}, [f](In x) { return f(x[0], 1, false); }});
     rows.push_back(

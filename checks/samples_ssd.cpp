@@ -22,7 +22,7 @@ Samples ssd_samples() {
                     [chunk = s.chunk](In x) {
                       return ssd(x[0], x[1], x[2], x[3], x[4], x[5], {.chunk = chunk});
                     },
-                    8e-6});  // sums of sums, of numbers that cancel
+                    8e-6});  // sums of sums of values that cancel
   };
   add("one_chunk", {2, 5, 2, 3, 1, 4, 64});
   add("two_chunks", {2, 6, 2, 3, 1, 4, 3});

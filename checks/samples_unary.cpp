@@ -36,7 +36,7 @@ const std::vector<Unary>& unary_ops() {
       {"gelu", gelu, -9, 9},
       {"gelu_tanh", gelu_tanh, -9, 9},
       {"silu", silu, -9, 9},
-      {"softplus", softplus, -9, 9, {0}},  // smooth, but written with abs and maximum
+      {"softplus", softplus, -9, 9, {0}},  // smooth, but implemented with abs and maximum
       {"clamp", [](Operand x) { return clamp(x, -1.5f, 0.75f); }, -3, 3, {-1.5, 0.75}},
       {"stop_gradient", stop_gradient},
   };

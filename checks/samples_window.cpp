@@ -1,4 +1,4 @@
-// Sliding windows and what is made of them: convolution, pooling; upsampling.
+// Sliding windows and the ops built on them: convolution, pooling; upsampling.
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {

@@ -1,5 +1,5 @@
-// What makes a node or a result of a Graph valid: asked by the parser about each line it reads and
-// by verify() about a whole graph, so that the two never disagree.
+// The validity rules for nodes and results of a Graph. The parser checks each line with them and
+// verify() checks a whole graph, so the two always agree.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@
 
 namespace tensorgrad::ir {
 
-// "takes 2 operands, not 3", or empty when the number is right.
+// Returns "takes 2 operands, not 3", or an empty string if the arity is right.
 std::string arity_fault(const Primitive& op, std::size_t operands);
 
-// Asked about ranges, nodes and results in the graph's order; remembers the names it has seen. An
-// answer says what is wrong; it is empty when nothing is.
+// Checks ranges, nodes and results in graph order and remembers the names seen so far. Each check
+// returns the error as text, or an empty string if there is none.
 class Checker {
  public:
   explicit Checker(const Graph& graph) : graph_(graph) {}
@@ -33,8 +33,8 @@ class Checker {
   const Graph& graph_;
   std::map<std::pair<std::string, std::string>, NodeId> leaves_;  // by op and name
   std::set<std::pair<Result::Kind, std::string>> results_;
-  std::set<std::string> ranges_;    // names of their parameters
-  std::int64_t end_of_ranges_ = 0;  // of the flat parameters
+  std::set<std::string> ranges_;    // names of the parameters
+  std::int64_t end_of_ranges_ = 0;  // end of the last range in the flat parameters
 };
 
 }  // namespace tensorgrad::ir

@@ -47,7 +47,7 @@ constexpr DeviceModel kGpu = {
     .blocks = {},
 };
 
-// Measured with matmuls of training.
+// Measured with matmuls from training.
 constexpr MatmulUnitModel kUnits[] = {
     {.unit = MatmulUnit::vectors,
      .depth = 8,
@@ -74,10 +74,10 @@ constexpr MatmulUnitModel kUnits[] = {
 constexpr DeviceModel cpu_with(std::span<const MatmulUnitModel> units) {
   return {
       .name = "cpu",
-      // These two are the GPU's: nobody has measured the CPU's yet.
+      // Copied from the GPU. The CPU values have not been measured yet.
       .apart = kGpu.apart,
       .side_by_side = kGpu.side_by_side,
-      // Rows up to `longest` fit scratch memory as a whole: schedule::kLongestRow.
+      // Rows up to `longest` fit into scratch memory: schedule::kLongestRow.
       .rows = {.longest = 4096, .least_part = 1 << 14},
       .columns = {.turns = 256},
       .scan = {},

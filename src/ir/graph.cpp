@@ -1,4 +1,4 @@
-// Graph: appending typed nodes, call sites, and who reads what.
+// Graph: appends typed nodes, interns call sites and finds live nodes.
 #include "ir/graph.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ NodeId Graph::append(const Primitive& op, std::vector<NodeId> inputs, Attrs attr
 }
 
 std::int32_t Graph::intern(const CallSite& site) {
-  // From the back: the ops of one line come one after the other.
+  // Search from the back, because the ops of one source line are appended consecutively.
   const auto known = std::find(sites.rbegin(), sites.rend(), site);
   if (known != sites.rend()) return static_cast<std::int32_t>(sites.rend() - known) - 1;
   sites.push_back(site);

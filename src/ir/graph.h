@@ -1,6 +1,7 @@
 // Graph: a program as typed ops over static shapes, in topological order. The meaning of an op is
 // its Primitive, a constexpr record defined in ops/; a Graph only points at it. Passes may assume
-// that every node's inputs come before it and that its type is what its record's rule says.
+// that every node's inputs come before it and that its type follows from the type rule of its
+// record.
 #pragma once
 
 #include <compare>
@@ -27,8 +28,9 @@ struct Type {
   friend bool operator==(const Type&, const Type&) = default;
 };
 
-// Where a node came from: the user's line, the module whose parameter it uses, and the composite
-// (softmax, cross_entropy, ...) that the user called, empty when the op was called itself.
+// The origin of a node: the user's source line, the module whose parameter it uses, and the
+// composite (softmax, cross_entropy, ...) that the user called. The composite is empty if the user
+// called the op directly.
 struct CallSite {
   std::string file;
   int line = 0;
@@ -42,7 +44,7 @@ struct Node {
   std::vector<NodeId> inputs;
   Attrs attrs;
   Type type;
-  std::int32_t site = 0;  // into Graph::sites
+  std::int32_t site = 0;  // index into Graph::sites
 
   template <class T>
   const T& as() const {
@@ -50,7 +52,8 @@ struct Node {
   }
 };
 
-// What a run leaves behind. An update writes a parameter or state after everything was computed.
+// A value that a run returns or keeps. An update writes a parameter or state after everything else
+// has been computed.
 struct Result {
   enum class Kind : std::uint8_t {
     output,
@@ -79,8 +82,8 @@ inline Target target_of(const Result& update) {
   return {update.kind == Result::Kind::flat_update, update.name};
 }
 
-// The flat parameters are one tensor that contains the trained parameters. This is where one of
-// them is. Elements between the ranges belong to no parameter and are zero.
+// The flat parameters are one tensor that contains the trained parameters. A FlatRange is the
+// location of one parameter in it. Elements between the ranges belong to no parameter and are zero.
 struct FlatRange {
   std::string parameter;
   std::int64_t offset = 0, elements = 0;
@@ -90,44 +93,44 @@ struct FlatRange {
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Result> results;
-  std::vector<FlatRange> flat;              // ascending; empty: no flat parameters
-  std::vector<CallSite> sites{CallSite{}};  // the first means "unknown"
+  std::vector<FlatRange> flat;              // ascending; empty if there are no flat parameters
+  std::vector<CallSite> sites{CallSite{}};  // the first one means "unknown"
 
   const Node& operator[](NodeId id) const { return nodes[usize(id)]; }
   Node& operator[](NodeId id) { return nodes[usize(id)]; }
   NodeId size() const { return static_cast<NodeId>(nodes.size()); }
 
-  // Appends a node whose type follows from its record; a broken rule throws BrokenRule.
+  // Appends a node and derives its type from its record. Throws BrokenRule if a rule is violated.
   NodeId append(const Primitive& op, std::vector<NodeId> inputs, Attrs attrs,
                 std::int32_t site = 0);
-  // The number of a call site, the same for equal ones.
+  // Returns the index of a call site. Equal call sites have equal indices.
   std::int32_t intern(const CallSite& site);
-  // The node of the result, or -1.
+  // Returns the node of the result, or -1.
   NodeId find(Result::Kind kind, std::string_view name) const;
 };
 
-// For each node whether a result needs it.
+// Marks each node that a result needs.
 std::vector<bool> live_nodes(const Graph& graph);
-// Whether ids are checked while the node is computed.
+// Whether the node checks ids at run time.
 bool checks_ids(const Node& node);
 
-// One line a node; parse(print(g)) gives g again.
+// Prints one line per node. parse(print(g)) equals g.
 std::string print(const Graph& graph);
 std::string print_node(const Graph& graph, NodeId id);
 
-// Reads what print wrote. `find` gives the record of a name, null for none. Errors are UserErrors
-// with the line's number.
+// Parses the output of print. `find` returns the record with that name, or null. Throws UserErrors
+// with the line number.
 using FindPrimitive = const Primitive* (*)(std::string_view name);
 Graph parse(std::string_view text, FindPrimitive find);
 
-// Throws InternalError when the graph breaks a rule: order, arity, attributes, types, results.
+// Throws InternalError if the graph violates a rule: order, arity, attributes, types, results.
 void verify(const Graph& graph);
 
-// Depends on structure, types and attributes; not on call sites.
+// Depends on structure, types and attributes, but not on call sites.
 std::uint64_t structural_hash(const Graph& graph);
 
 bool equal(const Attrs& a, const Attrs& b);
 std::uint64_t hash(const Attrs& attrs);
-std::string print(const Attrs& attrs);  // "{axis=1, start=2, length=3}", empty for none
+std::string print(const Attrs& attrs);  // "{axis=1, start=2, length=3}", or empty
 
 }  // namespace tensorgrad::ir

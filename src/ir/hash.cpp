@@ -1,6 +1,6 @@
-// Equality and hash of attributes, by their reflected fields, and the hash of a whole Graph. The
-// hashes are the same on every machine: no pointers, no std::hash. Doubles count by their bits, so
-// that NaN equals itself and 0 differs from -0.
+// Equality and hash of attributes over their reflected fields, and the hash of a whole Graph. The
+// hashes are the same on every machine: no pointers, no std::hash. Doubles are compared by their
+// bits, so that NaN equals itself and 0 differs from -0.
 #include <array>
 #include <type_traits>
 
@@ -15,7 +15,7 @@ namespace {
 
 class Hash {
  public:
-  void add(std::uint64_t value) {  // a step of splitmix64
+  void add(std::uint64_t value) {  // one step of splitmix64
     state_ += value + 0x9e3779b97f4a7c15u;
     state_ = (state_ ^ (state_ >> 30)) * 0xbf58476d1ce4e5b9u;
     state_ = (state_ ^ (state_ >> 27)) * 0x94d049bb133111ebu;

@@ -24,7 +24,7 @@ Layer coarsen(const Layer& in) {
   for (int d = 0; d < in.shape.rank(); ++d)
     if (in.shape[d] != 1) kept.push_back(d);
   Shape shape;
-  std::vector<int> last;  // the innermost old axis of each new one
+  std::vector<int> last;  // the innermost old axis of each new axis
   for (const int d : kept) {
     const auto joins = [&](const Affine& form) {
       return form.coef[usize(last.back())] == form.coef[usize(d)] * in.shape[d];
@@ -172,12 +172,12 @@ IndexMap IndexMap::skew(int axis, int other, std::int64_t distance) const {
   return map;
 }
 
-// Splits the coarsest form of the first layer into the new sizes. Where a new axis would straddle
-// two old ones, no strides can say it, and a layer is added instead.
+// Splits the coarsest form of the first layer into the new sizes. If a new axis would straddle two
+// old axes, strides cannot express the reshape, and a layer is added instead.
 IndexMap IndexMap::reshape(const Shape& shape) const {
   if (shape == layers_[0].shape) return *this;
   if (shape.count() == 0) return contiguous(shape);
-  // A first layer that only counts is the tensor below in another shape.
+  // A contiguous first layer is only a reshape of the layer below.
   if (layers_.size() > 1 && layers_[0] == contiguous(layers_[0].shape).layers_[0]) {
     IndexMap below = *this;
     below.layers_.erase(below.layers_.begin());
@@ -191,7 +191,7 @@ IndexMap IndexMap::reshape(const Shape& shape) const {
   for (Guard& guard : fine.guards) clear(guard.form);
 
   int old = coarse.shape.rank() - 1;
-  std::int64_t done = 1;  // how much of the old axis is covered
+  std::int64_t done = 1;  // the part of the old axis that is covered so far
   bool fits = true;
   for (int d = shape.rank() - 1; d >= 0 && fits; --d) {
     if (shape[d] == 1) continue;

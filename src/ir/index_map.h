@@ -1,6 +1,6 @@
-// IndexMap: how the elements of a tensor are found in memory. Every view (reshape, permute,
-// broadcast, narrow, pad, flip, windows) is a map, and any chain of views is one map again, so
-// that views cost nothing and backends never see them.
+// IndexMap: maps a position in a tensor to an address in memory. Every view (reshape, permute,
+// broadcast, narrow, pad, flip, windows) is a map, and any chain of views is again one map, so
+// views cost nothing and backends never see them.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@
 
 namespace tensorgrad::ir {
 
-// An affine form of a position: sum(coef[d] * position[d]) + offset.
+// An affine function of a position: sum(coef[d] * position[d]) + offset.
 struct Affine {
   std::array<std::int64_t, kMaxRank> coef{};
   std::int64_t offset = 0;
   friend bool operator==(const Affine&, const Affine&) = default;
 };
 
-// Outside 0 <= form < extent the element is `fill` and memory is not touched.
+// Outside 0 <= form < extent the element is `fill` and memory is not accessed.
 struct Guard {
   Affine form;
   std::int64_t extent = 0;
@@ -28,8 +28,8 @@ struct Guard {
   friend bool operator==(const Guard&, const Guard&) = default;
 };
 
-// One step of a map: from a position in `shape` to a number. Guards are tried in order; the first
-// that fails decides.
+// One step of a map: from a position in `shape` to an integer. Guards are evaluated in order; the
+// first one that fails determines the fill.
 struct Layer {
   Shape shape;
   Affine address;
@@ -37,13 +37,13 @@ struct Layer {
   friend bool operator==(const Layer&, const Layer&) = default;
 };
 
-// Drops axes of size 1, then joins neighbours that all forms walk as one: the coarsest shape that
-// visits the same elements in the same order.
+// Drops axes of size 1, then merges adjacent axes that have compatible strides in all forms. The
+// result is the coarsest shape that visits the same elements in the same order.
 Layer coarsen(const Layer& in);
 
-// The first layer takes a position in the tensor's shape. The last gives the element's place in
-// memory; each other one gives a row-major number in the shape of the next (a reshape that strides
-// cannot express).
+// The first layer takes a position in the tensor's shape. The last layer gives the element's
+// address in memory. Every other layer gives a row-major index into the shape of the next layer (a
+// reshape that strides cannot express).
 class IndexMap {
  public:
   static IndexMap contiguous(const Shape& shape);
@@ -53,7 +53,7 @@ class IndexMap {
 
   // One affine form and no guards.
   bool is_strided() const { return layers_.size() == 1 && layers_[0].guards.empty(); }
-  // Row-major from the start of the memory.
+  // Row-major from the start of memory.
   bool is_contiguous() const;
   std::int64_t stride(int axis) const { return layers_[0].address.coef[usize(axis)]; }
 
@@ -67,7 +67,7 @@ class IndexMap {
   // Replaces position[axis] by position[axis] - distance * position[other].
   IndexMap skew(int axis, int other, std::int64_t distance) const;
 
-  // Place of an element in memory; -1 when a guard fails, and then `fill` is set.
+  // Returns the address of an element. If a guard fails, returns -1 and sets `fill`.
   std::int64_t address(const std::int64_t* position, double& fill) const;
   std::int64_t address_of_linear(std::int64_t linear, double& fill) const;
 

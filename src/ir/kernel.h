@@ -18,8 +18,8 @@
 
 namespace tensorgrad::ir {
 
-// The kinds of memory a program touches. All but the arenas outlive a run; there is more than one
-// arena only where a device cannot have all temporaries in one piece.
+// The kinds of memory that a program accesses. All spaces except the arenas outlive a run. There is
+// more than one arena only if a device cannot allocate all temporaries as one buffer.
 enum class Space : std::uint8_t {
   parameters,
   gradients,
@@ -37,7 +37,7 @@ const char* name(Space space);
 inline bool is_arena(Space space) { return space >= Space::arena; }
 inline Space arena(int i) { return static_cast<Space>(static_cast<int>(Space::arena) + i); }
 
-// Where a tensor starts: elements (four bytes each) from the start of its space.
+// The start of a tensor, in elements (four bytes each) from the start of its space.
 struct Place {
   Space space = Space::arena;
   std::int64_t offset = 0;
@@ -48,20 +48,20 @@ struct Load {
   enum class Source : std::uint8_t { memory, iota, constant };
   Source source = Source::memory;
   Place place;                // memory
-  std::int64_t elements = 0;  // memory: how many the tensor has, from its place on
+  std::int64_t elements = 0;  // memory: elements of the tensor, from its place on
   double value = 0;           // constant
   DType dtype = DType::f32;
-  IndexMap map =
-      IndexMap::contiguous({});  // over the kernel's space; iota: the address is the value
+  // Over the kernel's iteration space; iota: the address is the value.
+  IndexMap map = IndexMap::contiguous({});
 };
 
-// A value that goes to memory, in the row-major order of its elements (or lines).
+// A value that is written to memory, in the row-major order of its elements (or lines).
 struct Store {
   Place place;
-  std::int64_t elements = 0;  // how many the tensor has, from its place on: all are written
+  std::int64_t elements = 0;  // elements of the tensor, from its place on; all are written
   DType dtype = DType::f32;
-  Reg value = -1;    // of the kernel's program, or of a part's epilogue
-  NodeId node = -1;  // whose result it is
+  Reg value = -1;    // register of the kernel's program, or of a part's epilogue
+  NodeId node = -1;  // the node that this value is the result of
 };
 
 // An iteration space of `lines` times `length` elements.
@@ -71,20 +71,20 @@ struct Lines {
   Lines space() const { return *this; }
 };
 
-// A program over lines. Loads have the space as their shape. A store has an element per line if its
-// value is one per line (`Instr::line`), else one per element.
+// A program over lines. The shape of each load is the iteration space. A store has one element per
+// line if its value is per line (`Instr::line`), otherwise one per element.
 struct LinesKernel : Lines {
   ScalarProgram program;
   std::vector<Store> stores;
 };
 
-// `lines` rows of `length` elements; reductions run along rows.
+// `lines` rows of `length` elements. Reductions run along rows.
 struct RowsKernel : LinesKernel {
   static constexpr const char* kName = "rows";
   RowsVariant variant;
 };
 
-// `length` rows of `lines` elements; reductions run down columns. All stores are per line.
+// `length` rows of `lines` elements. Reductions run down columns. All stores are per line.
 struct ColumnsKernel : LinesKernel {
   static constexpr const char* kName = "columns";
   ColumnsVariant variant;
@@ -104,26 +104,26 @@ struct ScanKernel : Lines {
   ScalarProgram program;
   bool reverse = false;  // from the end
   Store store;
-  IndexMap store_map = IndexMap::contiguous({});  // where the elements of the rows go
+  IndexMap store_map = IndexMap::contiguous({});  // where the elements of the rows are stored
   ScanVariant variant;
 };
 
 // The part of a matmul kernel that comes from one right operand.
 struct MatmulPart {
   std::int64_t N = 0;
-  ScalarProgram b;         // over [batch..., K, N]: the right operand, its last register
-  ScalarProgram epilogue;  // over [batch..., M, N]: what becomes of the accumulator
+  ScalarProgram b;         // over [batch..., K, N]: its last register is the right operand
+  ScalarProgram epilogue;  // over [batch..., M, N]: elementwise ops on the accumulator
   std::vector<Store> stores;
-  std::optional<Store> column_sums;  // of the right operand over K: [batch..., N]
+  std::optional<Store> column_sums;  // sums of the right operand over K: [batch..., N]
 };
 
 // Matmuls that share a left operand.
 struct MatmulKernel {
   static constexpr const char* kName = "matmul";
   std::int64_t batches = 1, M = 0, K = 0;
-  ScalarProgram a;  // over [batch..., M, K]: the left operand, its last register
+  ScalarProgram a;  // over [batch..., M, K]: its last register is the left operand
   std::vector<MatmulPart> parts;
-  // Tiles on a GPU, blocks on a CPU; nothing before a variant is chosen.
+  // Tiles on a GPU, blocks on a CPU. Empty until a variant is chosen.
   std::variant<std::monostate, MatmulTiles, MatmulBlocks> variant;
 };
 
@@ -131,23 +131,23 @@ struct MatmulKernel {
 // whose id is v. lines = D, length = P.
 struct SegmentSumKernel : Lines {
   static constexpr const char* kName = "segment_sum";
-  std::int64_t extent = 0;  // ids are below this; others are a fault
+  std::int64_t extent = 0;  // ids must be below this; others are a fault
   Store store;
   SegmentSumVariant variant;
 };
 
-// Load 0: ids, load 1: values, both `lines` rows of `length`. Values are added, by id, to rows of
+// Load 0: ids, load 1: values, both `lines` rows of `length`. Adds the values, by id, to rows of
 // `extent` elements.
 struct ScatterAddKernel : Lines {
   static constexpr const char* kName = "scatter_add";
-  std::int64_t extent = 0;  // ids are below this; others are a fault
+  std::int64_t extent = 0;  // ids must be below this; others are a fault
   Store store;
-  IndexMap store_map = IndexMap::contiguous({});  // where the elements of the rows go
+  IndexMap store_map = IndexMap::contiguous({});  // where the elements of the rows are stored
 };
 
 struct AttentionCore {
   AttentionShape shape;
-  Store store;  // packed as `shape` says
+  Store store;  // packed as described by `shape`
   AttentionVariant variant;
   Lines space() const { return {shape.B * shape.H * shape.T, shape.S}; }
 };
@@ -157,14 +157,15 @@ struct AttentionKernel : AttentionCore {
   static constexpr const char* kName = "attention";
 };
 
-// The same loads, but before start: out [B, H, T, V], log-sum-exp [B, H, T] and g [B, H, T, V].
+// The same loads, with these before start: out [B, H, T, V], log-sum-exp [B, H, T] and g [B, H, T,
+// V].
 struct AttentionGradientKernel : AttentionCore {
   static constexpr const char* kName = "attention_gradient";
 };
 
 struct SelectiveScanCore {
   SelectiveScanShape shape;
-  Store store;  // packed as `shape` says
+  Store store;  // packed as described by `shape`
   Lines space() const { return {shape.B * shape.E * shape.N, shape.L}; }
 };
 
@@ -173,7 +174,7 @@ struct SelectiveScanKernel : SelectiveScanCore {
   static constexpr const char* kName = "selective_scan";
 };
 
-// The same loads, then the states [B, chunks - 1, E, N] and g [B, L, E].
+// The same loads, followed by the states [B, chunks - 1, E, N] and g [B, L, E].
 struct SelectiveScanGradientKernel : SelectiveScanCore {
   static constexpr const char* kName = "selective_scan_gradient";
 };
@@ -183,8 +184,8 @@ struct Kernel {
       std::variant<RowsKernel, ColumnsKernel, ArgReduceKernel, ScanKernel, MatmulKernel,
                    SegmentSumKernel, ScatterAddKernel, AttentionKernel, AttentionGradientKernel,
                    SelectiveScanKernel, SelectiveScanGradientKernel>;
-  std::string name;  // the ops it came from, for people
-  int stage = -1;    // neighbours of one stage may run in any order, or at once; -1: alone
+  std::string name;  // the ops that it was made from, for people
+  int stage = -1;    // neighbours of one stage may run in any order, or concurrently; -1: alone
   std::vector<Load> loads;
   Core core;
 
@@ -204,11 +205,11 @@ struct Kernel {
   std::string text() const;
 };
 
-// The kind, as it is printed: "rows", "matmul", ...
+// The printed name of the kind: "rows", "matmul", ...
 const char* kind_name(const Kernel& kernel);
-// "lines SEPARATOR length" of the iteration space; a matmul has none and gives "batches x [M, K]".
+// "lines SEPARATOR length" of the iteration space. A matmul gives "batches x [M, K]" instead.
 std::string space_text(const Kernel& kernel, const char* separator);
-// The variant that was chosen: "tiles 128x64x16, k in 4 parts"; empty for kinds that have none.
+// The chosen variant: "tiles 128x64x16, k in 4 parts". Empty for kinds without variants.
 std::string variant_text(const Kernel& kernel);
 
 // Calls f(store) for each store of the kernel, in order. `K` is Kernel or const Kernel.

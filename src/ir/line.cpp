@@ -17,12 +17,12 @@ namespace {
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// All of the text or nothing.
+// Parses the whole text, or fails.
 bool read_decimal(std::string_view text, double& value) {
 #ifdef __cpp_lib_to_chars
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
-#else  // em++ 3.1.6; its strtod knows no locales
+#else  // em++ 3.1.6; its strtod ignores locales
   const std::string copy(text);
   char* end = nullptr;
   value = std::strtod(copy.c_str(), &end);

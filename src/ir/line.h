@@ -1,5 +1,5 @@
-// Line: a cursor over one line of a Graph's text, with a reader for each type that a field of the
-// attributes may have. Every reader skips blanks first; what it cannot read is a UserError that
+// Line: a cursor over one line of a Graph's text, with a reader for each type that an attribute
+// field may have. Every reader skips blanks first. Text that it cannot read is a UserError that
 // names the line.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace tensorgrad::ir {
 
-// More elements than any tensor has. Larger numbers are refused while reading, so that sums of
-// sizes cannot overflow in a type rule.
+// More elements than any tensor has. The parser rejects larger integers, so that sums of sizes
+// cannot overflow in a type rule.
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 bool too_large(const Shape& shape);
 
@@ -30,7 +30,7 @@ class Line {
   }
   [[noreturn]] void fail_expected(std::string_view what);
 
-  // Nothing is left but blanks and a comment.
+  // Whether only blanks and a comment are left.
   bool at_end();
   void expect_end();
 
@@ -38,7 +38,7 @@ class Line {
   bool accept(char c);
   void expect(char c);
   bool accept(std::string_view word);
-  // A word of letters, digits and underscores; `what` is expected there.
+  // Reads a word of letters, digits and underscores. `what` is the expected thing, for the error.
   std::string_view word(std::string_view what);
 
   void read(std::int64_t& value);
@@ -49,7 +49,7 @@ class Line {
   void read(DType& value);
   void read(Shape& value);
   void read(std::vector<int>& value);
-  // A name that needs no quotes, or a quoted one.
+  // Reads a quoted name, or a name that needs no quotes.
   void read_bare(std::string& value);
 
  private:

@@ -6,7 +6,7 @@
 
 namespace tensorgrad::ir {
 
-// The first node below the views, and the index map from it to the operand.
+// The first node below the views, and the index map from that node to the operand.
 struct Operand {
   NodeId base = -1;
   IndexMap map = IndexMap::contiguous({});

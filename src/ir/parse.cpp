@@ -1,6 +1,6 @@
-// Text -> Graph. Types are computed again by the ops' rules; a written type may be left out, and
-// must agree where it stands. Blank lines and comments (# to the end of the line) are passed over.
-// Whatever is malformed is a UserError with the line's number.
+// Text -> Graph. The type rules of the ops compute the types again. A type in the text is optional,
+// but must agree if it is present. Blank lines and comments (# to the end of the line) are ignored.
+// Malformed text is a UserError with the line number.
 #include <fmt/format.h>
 
 #include <algorithm>

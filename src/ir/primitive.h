@@ -1,5 +1,5 @@
-// Primitive: all that the compiler knows about one op, as one constexpr record. The records stand
-// in ops/; the type stands here because graphs point at it.
+// Primitive: everything that the compiler knows about one op, as one constexpr record. The records
+// are in ops/; the type is here because graphs point at it.
 #pragma once
 
 #include <span>
@@ -13,7 +13,8 @@
 
 namespace tensorgrad::ir {
 
-// What a gradient rule sees: the node's operands, its result, and the gradient of the result.
+// The arguments of a gradient rule: the node's operands, its result, and the gradient of the
+// result.
 struct GradientArgs {
   std::vector<Tensor> in;
   Tensor out;
@@ -28,9 +29,9 @@ struct GradientArgs {
 
 // How a primitive is computed.
 enum class Core : std::uint8_t {
-  input,  // leaves: they are in memory before the run
+  input,  // leaves: in memory before the run
   parameter,
-  flat_parameters,  // the trained parameters as one tensor: Graph::flat says where each of them is
+  flat_parameters,  // the trained parameters as one tensor: Graph::flat has the location of each
   state,
   flat_state,  // state with one element per element of the flat parameters
   constant,    // a scalar; iota: its own position
@@ -42,21 +43,21 @@ enum class Core : std::uint8_t {
   arg_reduce,  // position of the first best element, by `combine` = max or min
   scan,        // running `combine` along an axis
   matmul,
-  gather,       // row of a table per id
-  take,         // element along an axis per id
-  segment_sum,  // adds rows of equal id, in order
+  gather,       // one row of a table per id
+  take,         // one element along an axis per id
+  segment_sum,  // adds rows with equal ids, in order
   scatter_add,  // adds elements along an axis, in order
   fold,         // adds sliding windows back
-  attention,    // of q, k, v and perhaps a start: ir/sequence.h says how its result is packed
-  attention_gradient,  // of q, k, v, what attention gave, the gradient of its rows, and perhaps a
-                       // start
-  selective_scan,      // of u, delta, A_log, B, C and D
-  selective_scan_gradient,  // of the same, what the scan gave, and the gradient of y
-  composite,                // `expand` writes it with other ops, after differentiation
+  attention,    // of q, k, v and optionally a start: ir/sequence.h describes the packed result
+  attention_gradient,       // of q, k, v, the result of attention, the gradient of its rows, and
+                            // optionally a start
+  selective_scan,           // of u, delta, A_log, B, C and D
+  selective_scan_gradient,  // of the same operands, the result of the scan, and the gradient of y
+  composite,                // `expand` rewrites it with other ops, after differentiation
 };
 
-// The ops that the compiler asks for by identity. All others are `other`: their record says all
-// that the compiler needs to know.
+// The ops that the compiler tests for by identity. All others are `other`: their record contains
+// everything that the compiler needs to know.
 enum class OpId : std::uint8_t {
   other,
   constant,
@@ -83,7 +84,7 @@ struct Primitive {
   OpId id = OpId::other;
   Core core = Core::elementwise;
   int arity = 1;          // -1: any number, at least one
-  std::size_t attrs = 0;  // which alternative of Attrs
+  std::size_t attrs = 0;  // index of the alternative of Attrs
   Type (*type)(std::span<const Type> in, const Attrs& attrs) = nullptr;
 
   // elementwise: one element of the result from one element of each operand
@@ -95,12 +96,12 @@ struct Primitive {
   // composite: the same value from simpler ops
   Tensor (*expand)(const std::vector<Tensor>& in, const Attrs& attrs) = nullptr;
 
-  // Checks that a run makes: the rule that was broken, for messages; empty when it is about ids out
-  // of range.
+  // For run-time checks: the rule that was violated, for messages. Empty if the check is for ids
+  // out of range.
   std::string_view broken = {};
 
-  // The gradient of each operand, written with ops; an invalid Tensor for none. Null when the
-  // op has no gradient at all.
+  // Returns the gradient of each operand, written with ops; an invalid Tensor means no gradient.
+  // Null if the op has no gradient at all.
   std::vector<Tensor> (*gradient)(const GradientArgs& d) = nullptr;
 };
 
@@ -108,15 +109,15 @@ inline bool is(const Node& node, OpId id) { return node.op->id == id; }
 
 inline bool is_leaf(Core core) { return core <= Core::flat_state; }
 inline bool is_leaf(const Node& node) { return is_leaf(node.op->core); }
-// Parameters and state: a run may overwrite them.
+// Parameters and state, which a run may overwrite.
 inline bool is_writable(const Node& node) { return is_leaf(node) && node.op->core != Core::input; }
-// The target that an update of this leaf has. The leaf is writable.
+// The target of an update of this leaf. The leaf must be writable.
 inline Target target_of(const Node& leaf) {
   const Core core = leaf.op->core;
   return {core == Core::flat_parameters || core == Core::flat_state, leaf.as<LeafAttrs>().name};
 }
 
-// The alternative of Attrs that holds T.
+// The index of the alternative of Attrs that holds T.
 template <class T, std::size_t I = 0>
 constexpr std::size_t attrs_index() {
   if constexpr (std::is_same_v<std::variant_alternative_t<I, Attrs>, T>)

@@ -1,5 +1,5 @@
-// Graph -> text, one line a node, exact: the parser reads it back bit for bit. It also prints
-// broken graphs, because verify() shows the node that it complains about.
+// Graph -> text, one line per node. The text is exact: the parser reads it back bit for bit. It
+// also prints invalid graphs, because verify() shows the node that it reports.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string text(const std::vector<int>& value) {
 }
 std::string text(double value) {
   if (std::isnan(value) && bits(value) != kPlainNan) return fmt::format("nan({:x})", bits(value));
-  return fmt::format("{}", value);  // the shortest text that reads back the same
+  return fmt::format("{}", value);  // the shortest text that parses to the same value
 }
 
 std::string bare_or_quoted(std::string_view text) {
@@ -34,7 +34,7 @@ std::string bare_or_quoted(std::string_view text) {
   return bare ? std::string(text) : quote(text);
 }
 
-// "  @ train.cpp:12 in l1 via mean", empty for the unknown site.
+// "  @ train.cpp:12 in l1 via mean"; empty for the unknown site.
 std::string site_text(const CallSite& site) {
   if (site == CallSite{}) return "";
   std::string out = fmt::format("  @ {}:{}", bare_or_quoted(site.file), site.line);

@@ -1,4 +1,4 @@
-// rebuild: the one loop that copies a graph. Every pass is a rule over it.
+// rebuild: the one loop that copies a graph. Every pass is a rule for this loop.
 #pragma once
 
 #include <utility>
@@ -9,13 +9,13 @@
 
 namespace tensorgrad::ir {
 
-// What a rule may answer instead of the number of a node.
-inline constexpr NodeId kKeep = -1;  // the node is copied as it is
-inline constexpr NodeId kDrop = -2;  // nothing that is kept reads the node
+// A rule may return one of these instead of the id of a node.
+inline constexpr NodeId kKeep = -1;  // copy the node unchanged
+inline constexpr NodeId kDrop = -2;  // drop the node; no kept node reads it
 
-// Copies `from` into `to`, which is empty. Nodes come in order. `rule(id, node)` sees each node
-// with its operands already renamed, and answers with the number of an equal node of `to` (one that
-// it appended, or an earlier one), kKeep or kDrop. Returns the new number of each node.
+// Copies `from` into `to`, which is empty, in topological order. `rule(id, node)` sees each node
+// with its operands already renamed. It returns the id of an equal node of `to` (one that it
+// appended, or an earlier one), kKeep or kDrop. Returns the new id of each node.
 template <class Rule>
 std::vector<NodeId> rebuild(const Graph& from, Graph& to, Rule rule) {
   to.sites = from.sites;

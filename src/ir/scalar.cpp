@@ -169,7 +169,8 @@ Reg ScalarProgram::push(Instr instr) {
   const bool elementwise = instr.op != ScalarOp::load && instr.op != ScalarOp::constant &&
                            instr.op != ScalarOp::reduce && instr.op != ScalarOp::spread;
   if (elementwise) {
-    // A gather reads elements of the space; a constant is whatever its user is.
+    // A gather reads elements of the iteration space. A constant adapts to its user: per line or
+    // per element.
     bool all_lines = instr.op != ScalarOp::accumulator && instr.op != ScalarOp::gather,
          any_line = false;
     for (const Reg* r : operands) {

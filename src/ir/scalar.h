@@ -1,6 +1,6 @@
-// ScalarProgram: what happens to one element, in SSA form. Elementwise ops write their value with
-// it; a Kernel runs one over its iteration space. All values are four bytes wide: f32, i32, or a
-// bool stored as 0 or 1.
+// ScalarProgram: the computation for one element, in SSA form. Elementwise ops define their value
+// with it; a Kernel runs one over its iteration space. All values are four bytes wide: f32, i32, or
+// a bool stored as 0 or 1.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ using Reg = std::int32_t;
 
 enum class ScalarOp : std::uint8_t {
   load,    // element of load `slot`
-  gather,  // element of load `slot`, moved by a * stride; a must be in 0 .. extent-1
+  gather,  // element of load `slot`, shifted by a * stride; a must be in 0 .. extent-1
   constant,
   add,
   sub,
@@ -50,19 +50,20 @@ enum class ScalarOp : std::uint8_t {
   to_bool,
   is_finite,
   random,       // uniform in [0, 1): threefry of key (a, b), counter (site, c)
-  check_index,  // a itself; it is an error unless in 0 .. extent-1
+  check_index,  // returns a; an error unless a is in 0 .. extent-1
   reduce,       // `combine` of a over the row (rows) or the column (columns): one value per line
-  spread,       // a value per line, as an element of each of its elements
-  accumulator,  // matmul: the element of the product
+  spread,       // broadcasts a value per line to each element of the line
+  accumulator,  // matmul: the element of the result
 };
 
 const char* name(ScalarOp op);
-// Whether the op computes: no load, number, conversion, check or change of shape.
+// Whether the op is arithmetic: not a load, constant, conversion, check or change of shape.
 bool is_arithmetic(ScalarOp op);
-// Whether it takes many instructions: better done once than again wherever it is read.
+// Whether the op takes many instructions, so that it should be computed once and not by every
+// reader.
 bool is_costly(ScalarOp op);
 
-// How a reduction joins two values.
+// How a reduction combines two values.
 enum class Combine : std::uint8_t { none, add, mul, max, min };
 
 const char* name(Combine combine);
@@ -77,7 +78,7 @@ struct Instr {
   std::int64_t extent = 0;          // gather, check_index
   std::int64_t stride = 0;          // gather
   std::uint32_t site = 0;           // random
-  std::int32_t node = -1;           // gather, check_index: the graph's node, for messages
+  std::int32_t node = -1;           // gather, check_index: node of the graph, for messages
   Combine combine = Combine::none;  // reduce
   bool line = false;                // one value per line (row or column) instead of one per element
 };
@@ -87,7 +88,8 @@ struct ScalarProgram {
 
   DType dtype(Reg r) const { return code[usize(r)].dtype; }
 
-  // An op over values per line gives a value per line; where both kinds meet, lines are spread.
+  // An op whose operands are all per line gives a value per line. If both kinds are mixed, values
+  // per line are spread.
   Reg push(Instr instr);
   Reg load(int slot, DType dtype) {
     return push({.op = ScalarOp::load, .dtype = dtype, .slot = slot});
@@ -96,7 +98,7 @@ struct ScalarProgram {
     return push({.op = ScalarOp::constant, .dtype = dtype, .value = value});
   }
   bool line(Reg r) const { return code[usize(r)].line; }
-  // Same type in and out.
+  // The result has the type of the operand.
   Reg unary(ScalarOp op, Reg a) { return push({.op = op, .dtype = dtype(a), .a = a}); }
   Reg binary(ScalarOp op, Reg a, Reg b) {
     return push({.op = op, .dtype = dtype(a), .a = a, .b = b});

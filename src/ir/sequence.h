@@ -1,6 +1,6 @@
-// Sizes of the kernels that walk along sequences, and how their results are packed: a node has one
-// result, so that several tensors lie in it one behind the other, or side by side. Views take them
-// apart.
+// Shapes of the kernels that walk along sequences, and the memory layout of their results. A node
+// has one result, so several tensors are packed into it, consecutively or interleaved by row. Views
+// extract them.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace tensorgrad::ir {
 // Parts start at multiples of four elements, so that vector loads are aligned.
 inline std::int64_t align(std::int64_t elements) { return round_up(elements, 4); }
 
-// Where a part of a packed result lies: element [b, t, h, d] at offset + (b * positions + t) * row
-// + h * size + d.
+// The location of a part of a packed result: element [b, t, h, d] is at offset + (b * positions +
+// t) * row + h * size + d.
 struct PackedPart {
   std::int64_t offset = 0, row = 0;
 };
@@ -25,13 +25,13 @@ struct AttentionShape {
   bool cached = false;  // start is an operand; otherwise it is S - T
   double scale = 1;
 
-  // Of attention: the result [B, T, H, V], then log-sum-exp of each row of scores [B, H, T].
+  // Result of attention: the rows [B, T, H, V], then log-sum-exp of each row of scores [B, H, T].
   PackedPart out() const { return {0, H * V}; }
   std::int64_t lse() const { return align(B * T * H * V); }
   std::int64_t result_elements() const { return lse() + B * H * T; }
 
-  // Of its gradient. With one size of head and as many keys as queries, a row holds those of q, k
-  // and v side by side.
+  // Result of the gradient. If D == V and there are as many keys as queries, one row contains the
+  // gradients of q, k and v next to each other.
   bool side_by_side() const { return T == S && D == V; }
   PackedPart dq() const { return {0, side_by_side() ? (H + 2 * G) * D : H * D}; }
   PackedPart dk() const {
@@ -51,17 +51,17 @@ struct AttentionShape {
 struct SelectiveScanShape {
   std::int64_t B = 0, L = 0, E = 0, N = 0;
   std::int64_t chunk =
-      1;  // the state is kept before each chunk of this many steps, and computed again in between
+      1;  // steps per chunk: the state before each chunk is kept, the others are recomputed
   bool zoh = false;  // zero-order hold instead of Euler's rule
 
   std::int64_t chunks() const { return ceil_div(L, chunk); }
-  // Of the scan: y [B, L, E], then the states before chunks 1, 2, ... [B, chunks - 1, E, N].
+  // Result of the scan: y [B, L, E], then the states before chunks 1, 2, ... [B, chunks - 1, E, N].
   std::int64_t states() const { return align(B * L * E); }
   std::int64_t kept() const { return L > 0 ? chunks() - 1 : 0; }
   std::int64_t result_elements() const { return states() + B * kept() * E * N; }
 
-  // Of its gradient: du [B, L, E], ddelta [B, L, E], dB [B, L, N], dC [B, L, N], and dA of each
-  // sequence [B, E, N], where A is -exp(A_log).
+  // Result of the gradient: du [B, L, E], ddelta [B, L, E], dB [B, L, N], dC [B, L, N], and dA of
+  // each sequence [B, E, N], where A is -exp(A_log).
   std::int64_t ddelta() const { return align(B * L * E); }
   std::int64_t dB() const { return 2 * ddelta(); }
   std::int64_t dC() const { return dB() + align(B * L * N); }

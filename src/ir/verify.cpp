@@ -36,7 +36,7 @@ std::string Checker::node(NodeId id) {
     if (node.type != rule)
       return fmt::format("the type is {}, and by {}'s rule {}", node.type.text(), node.op->name,
                          rule.text());
-    for (const std::int64_t size : rule.shape)  // set through Shape's [], which does not check
+    for (const std::int64_t size : rule.shape)  // Shape's [] does not check the sizes it sets
       if (size < 0) return fmt::format("{}: a size is negative: {}", node.op->name, rule.text());
   } catch (const BrokenRule& broken) {
     return fmt::format("{}: {}", node.op->name, broken.rule);

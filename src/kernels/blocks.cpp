@@ -15,11 +15,11 @@ namespace {
 struct Matmul {
   MatmulShape shape;
   std::int64_t N = 0;
-  std::int64_t wanted = 1;  // tiles
+  std::int64_t wanted = 1;  // number of tiles
 };
 
-// Whether rows that were packed for some columns are still there for the next ones: all values of k
-// at a time, and the right operand stays in the second cache.
+// Whether rows that were packed for some columns can be reused for the next ones. This requires
+// that all values of k fit into one step and that the right operand stays in the L2 cache.
 bool packs_once(const Matmul& m, const Device& device, const MatmulUnitModel& unit,
                 std::int64_t splits) {
   const double floats =
@@ -28,7 +28,7 @@ bool packs_once(const Matmul& m, const Device& device, const MatmulUnitModel& un
          floats <= static_cast<double>(device.right_floats);
 }
 
-// About how many cycles tiles of this size take: what they compute, and what they read and write.
+// Estimates the cycles for tiles of this size: arithmetic, reads and writes.
 double cost(const Matmul& m, const Device& device, const MatmulUnitModel& unit, std::int64_t rows,
             std::int64_t columns, std::int64_t splits) {
   const MatmulShape& p = m.shape;
@@ -50,7 +50,7 @@ double cost(const Matmul& m, const Device& device, const MatmulUnitModel& unit, 
                                   : p.M * across;
   const double finish = p.epilogues ? static_cast<double>(starts) * device.finish_cycles : 0;
   const double all = static_cast<double>(p.batches) * (each + finish);
-  // Once more to add parts, and to pack the right operand.
+  // One more run to add parts, and one to pack the right operand.
   const int runs = (splits > 1 ? 1 : 0) + (unit.packs && down > 1 ? 1 : 0);
   return all / static_cast<double>(std::min(pieces, m.wanted)) + runs * device.run_cycles;
 }
@@ -73,8 +73,9 @@ ir::MatmulBlocks choose_blocks(const MatmulShape& shape, const Device& device) {
         if (const double time = cost(m, device, unit, r, c, splits); time < least)
           least = time, better(r, c);
   };
-  // The unit and the parts of k decide the order of additions. They are chosen without the
-  // epilogue, so that a matmul has the same bits whatever becomes of it. Then the tiles.
+  // The unit and the parts of k determine the order of additions. They are chosen without the
+  // epilogue, so that a matmul gives the same bits with any epilogue. The tiles are chosen
+  // afterwards.
   Matmul alone = matmul;
   alone.shape.epilogues = false;
   const MatmulUnitModel* by = &device.units[0];

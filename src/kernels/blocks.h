@@ -13,7 +13,7 @@ namespace tensorgrad::kernels {
 struct MatmulShape {
   std::int64_t batches = 1, M = 0, K = 0;
   std::span<const std::int64_t> widths;
-  bool epilogues = false;  // more becomes of the result than to be stored
+  bool epilogues = false;  // the result is not only stored
 };
 
 ir::MatmulBlocks choose_blocks(const MatmulShape& shape, const ir::DeviceModel::Blocks& device);

@@ -1,5 +1,6 @@
-// Stage `lower`: each step of a Plan becomes a Kernel. Views become index maps, fused elementwise
-// nodes one scalar program, and each kernel gets the variant that the device model asks for.
+// Stage `lower`: turns each step of a Plan into a Kernel. Views become index maps, fused
+// elementwise nodes become one scalar program, and each kernel gets the variant that the device
+// model selects.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Kernels of kind `matmul`: one left operand, and a part for each right operand.
+// Kernels of kind `matmul`: one left operand, and one part per right operand.
 #include "kernels/lowering.h"
 #include "support/integers.h"
 

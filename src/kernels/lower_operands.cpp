@@ -1,4 +1,4 @@
-// Reading operands: memory through index maps, inlined nodes as instructions of the program.
+// Reads operands: memory through index maps, inlined nodes as instructions of the program.
 #include "kernels/lowering.h"
 #include "schedule/operand.h"
 #include "support/fail.h"
@@ -41,7 +41,7 @@ std::vector<Reg> Lowering::values(ScalarProgram& program, NodeId id, bool line) 
   return out;
 }
 
-// `views_` are those above the node, the nearest last.
+// `views_` are the views above the node, the nearest last.
 Reg Lowering::visit(ScalarProgram& program, NodeId id, const Finish& finish, bool line) {
   const Node& node = graph_[id];
   if (node.op->core == Core::view) {
@@ -61,8 +61,8 @@ Reg Lowering::visit(ScalarProgram& program, NodeId id, const Finish& finish, boo
   return load(program, id, finish, line);
 }
 
-// The node's value from those of its operands, per line or per element as the node is. (Scalars are
-// both, so that an op on scalars and lines alone could be taken for the other kind.)
+// Computes the node's value from its operands, per line or per element like the node. (Scalars
+// count as both kinds, so an op on scalars and lines could otherwise get the wrong kind.)
 Reg Lowering::emit(ScalarProgram& program, NodeId id, const std::vector<Reg>& regs, bool line) {
   const std::size_t before = program.code.size();
   Reg r = graph_[id].op->scalar(program, regs, graph_[id].attrs);
@@ -120,7 +120,7 @@ int Lowering::add(Load made) {
   return static_cast<int>(loads_.size()) - 1;
 }
 
-// An operand that is memory (or a scalar) seen through views, with no program on it.
+// An operand that is memory (or a scalar) seen through views, without a program.
 Load Lowering::operand(NodeId node, std::size_t i) const {
   const schedule::Operand seen = schedule::operand_of(graph_, graph_[node].inputs[i]);
   return make_load(seen.base, seen.map);
@@ -135,7 +135,7 @@ ir::Store Lowering::store_of(const schedule::Stored& stored, Reg value) const {
           .node = stored.node};
 }
 
-// Of a kernel of one node.
+// The store of a kernel of one node.
 ir::Store Lowering::only_store(Reg value) const {
   if (step_.stored.size() != 1)
     internal_error("{} results of one node: {}", step_.stored.size(),

@@ -51,8 +51,8 @@ Reg Lowering::reduction(ScalarProgram& p, NodeId id, Reg operand) {
                  .line = true});
 }
 
-// A value that is a load or a scalar is stored through a register of its own. A value per line that
-// is stored per element (a copy of a spread) is spread first.
+// Stores a load or a scalar through a register of its own. Spreads a value per line that is stored
+// per element (a copy of a spread).
 void Lowering::store_members(ir::LinesKernel& kernel) {
   ScalarProgram& p = kernel.program;
   for (const schedule::Stored& stored : step_.stored) {
@@ -60,7 +60,7 @@ void Lowering::store_members(ir::LinesKernel& kernel) {
     if (p.line(r) && !plan_.fused.line[usize(stored.node)])
       r = p.push({.op = ScalarOp::spread, .dtype = p.dtype(r), .a = r});
     if (!p.line(r) && plan_.fused.line[usize(stored.node)]) {
-      // Only a scalar can be both; it becomes one per line.
+      // Only a scalar can be both. It becomes a value per line.
       ir::Instr scalar = p.code[usize(r)];
       scalar.line = true;
       r = p.push(scalar);
@@ -110,7 +110,7 @@ Reg Lowering::indirect(ScalarProgram& p, NodeId id, Load data, Reg ids, std::int
                  .node = id});
 }
 
-// Each part is read at its own range of the axis; elsewhere its value does not matter.
+// Reads each part in its own range of the axis. Outside of that range its value is not used.
 Reg Lowering::concat(ScalarProgram& p, NodeId id) {
   const Node& node = graph_[id];
   const int axis = node.as<ir::AxisAttrs>().axis;
@@ -160,7 +160,7 @@ ir::ColumnsKernel Lowering::columns() {
   return out;
 }
 
-// Memory to memory.
+// Copies memory to memory.
 ir::RowsKernel Lowering::copy() {
   ir::RowsKernel out;
   out.length = shape_of(step_.copied).count();

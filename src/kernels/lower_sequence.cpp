@@ -7,7 +7,7 @@ using ir::Load;
 using ir::Node;
 using ir::NodeId;
 
-// `operands`: without the start.
+// `operands`: number of operands without the start.
 ir::AttentionShape Lowering::attention_shape(NodeId id, std::size_t operands) const {
   const Node& node = graph_[id];
   const Shape &q = shape_of(node.inputs[0]), &k = shape_of(node.inputs[1]),

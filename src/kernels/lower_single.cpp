@@ -15,15 +15,15 @@ using ir::ScalarOp;
 
 namespace {
 
-// Rows along the last axis.
+// Rows run along the last axis.
 void set_rows(ir::Lines& lines, const Shape& space) {
   lines.length = space.back();
   lines.lines = lines.length ? space.count() / lines.length : 0;
 }
 
-// g with zeros between the windows, so that they are one element apart.
+// Inserts zeros between the windows of g, so that they are one element apart.
 IndexMap with_stride_1(IndexMap map, const ir::WindowAttrs& a, int& axis) {
-  if (map.shape().rank() == kMaxRank) {  // the split needs one axis more
+  if (map.shape().rank() == kMaxRank) {  // the split needs one more axis
     Shape joined{1, map.shape()[axis], 1, a.size};
     for (int d = 0; d < kMaxRank - 1; ++d)
       if (d != axis) joined[d < axis ? 0 : 2] *= map.shape()[d];
@@ -121,8 +121,8 @@ ir::ScatterAddKernel Lowering::scatter_add(NodeId id) {
   return out;
 }
 
-// out[i] = sum over k of g[(i - k*dilation) / stride, k], where the division is exact: a sum over
-// the last axis of g seen with zeros between the windows and skewed.
+// out[i] = sum over k of g[(i - k*dilation) / stride, k], where the division is exact. This is a
+// sum over the last axis of a skewed view of g with zeros between the windows.
 ir::ColumnsKernel Lowering::fold(NodeId id) {
   const auto& a = graph_[id].as<ir::WindowAttrs>();
   Load g = operand(id, 0);
@@ -132,7 +132,7 @@ ir::ColumnsKernel Lowering::fold(NodeId id) {
   const std::int64_t behind = std::max<std::int64_t>(0, a.length - map.shape()[axis]);
   const int last = map.shape().rank() - 1;
   map = map.pad(axis, reach, behind, 0).skew(axis, last, a.dilation).narrow(axis, reach, a.length);
-  // The few taps of a window go first, so that rows are long.
+  // The few taps of a window come first, so that rows are long.
   std::vector<int> order{last};
   for (int d = 0; d < last; ++d) order.push_back(d);
   g.map = map.permute(order);

@@ -1,5 +1,5 @@
-// Lowering: one step of a Plan on its way to a Kernel. Used by the files lower_*.cpp alone, one per
-// group of kinds.
+// Lowering: the state while one step of a Plan becomes a Kernel. Used only by the files
+// lower_*.cpp, one per group of kinds.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace tensorgrad::kernels {
 
-// What a core does to the map of an operand before its program reads it.
+// The change that a core makes to the map of an operand before its program reads it.
 using Finish = std::function<ir::IndexMap(const ir::IndexMap&)>;
 
 inline ir::IndexMap as_is(const ir::IndexMap& map) { return map; }
@@ -22,7 +22,7 @@ inline ir::IndexMap as_is(const ir::IndexMap& map) { return map; }
 // The map with the axis moved to the end.
 ir::IndexMap axis_last(const ir::IndexMap& map, int axis);
 
-// A program's value is its last register.
+// Makes `value` the last register of the program.
 void keep_last(ir::ScalarProgram& program, ir::Reg value);
 
 class Lowering {
@@ -38,7 +38,7 @@ class Lowering {
 
   // lower_operands.cpp: reading operands into a program, and stores.
 
-  // The value of an operand: a register of this program, an inlined node, or memory.
+  // Returns the value of an operand: a register of this program, an inlined node, or memory.
   ir::Reg value(ir::ScalarProgram& program, ir::NodeId id, const Finish& finish, bool line);
   std::vector<ir::Reg> values(ir::ScalarProgram& program, ir::NodeId id, bool line);  // operands
   ir::Reg visit(ir::ScalarProgram& program, ir::NodeId id, const Finish& finish, bool line);
@@ -90,9 +90,9 @@ class Lowering {
   const schedule::Step& step_;
   std::vector<ir::Load> loads_;
   std::map<ir::NodeId, ir::Reg> regs_;  // of the members computed so far, in the current program
-  // Of the inlined nodes of the operand that is being read, each seen through its views.
+  // Registers of the inlined nodes of the current operand, each seen through its views.
   std::map<std::pair<ir::NodeId, std::vector<ir::NodeId>>, ir::Reg> memo_;
-  std::vector<ir::NodeId> views_;  // above the node that is being read, the nearest last
+  std::vector<ir::NodeId> views_;  // above the current node, the nearest last
 };
 
 }  // namespace tensorgrad::kernels

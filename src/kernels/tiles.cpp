@@ -12,7 +12,7 @@ using ir::MatmulTiles;
 
 namespace {
 
-// About how long a matmul takes with these tiles.
+// Estimates how long a matmul takes with these tiles.
 double microseconds(const ir::MatmulKernel& matmul, const ir::DeviceModel::Tiles& device,
                     const ir::TileCandidate& c, std::int64_t splits) {
   const MatmulTiles& t = c.tiles;

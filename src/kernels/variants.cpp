@@ -30,7 +30,7 @@ ir::RowsVariant chosen(const ir::RowsKernel& k, const DeviceModel& model) {
     return {.walk = Walk::parts,
             .threads = device.threads,
             .part = std::max(device.least_part, ceil_div(points, device.most_parts))};
-  // Rows of a few points are faster alone than with barriers.
+  // For rows of a few points, one thread is faster than several with barriers.
   if (points <= device.alone) return {.walk = Walk::rows};
   return {.walk = Walk::rows, .threads = std::min(device.threads, power_of_two(points))};
 }
@@ -50,7 +50,7 @@ ir::SegmentSumVariant chosen(const ir::SegmentSumKernel& k, const DeviceModel& m
   const std::int64_t P = k.length, D = k.lines, V = k.extent;
   ir::SegmentSumVariant out{.sorts = V >= device.many_ids && P > 0};
   if (P <= device.few_positions || V * D == 0) return out;
-  // Few positions to a workgroup, as long as there are not too many workgroups.
+  // Few positions per workgroup, unless that gives too many workgroups.
   const std::int64_t groups = V * ceil_div(D, ir::SegmentSumVariant::kColumns);
   out.parts =
       std::clamp<std::int64_t>(device.workgroups / groups, 1, ceil_div(P, device.least_part));
@@ -76,7 +76,7 @@ ir::AttentionVariant chosen(const ir::AttentionCore& k, const DeviceModel& model
   return out;
 }
 
-// The single load that an operand is, if it is strided memory and nothing else.
+// Whether the operand is a single load of strided memory.
 bool is_strided(const ir::Kernel& kernel, const ir::ScalarProgram& program) {
   if (program.code.size() != 1 || program.code[0].op != ir::ScalarOp::load) return false;
   const ir::Load& load = kernel.loads[usize(program.code[0].slot)];
@@ -91,7 +91,7 @@ ir::MatmulBlocks chosen_blocks(const ir::Kernel& kernel, const ir::MatmulKernel&
     widths.push_back(part.N);
     shape.epilogues = shape.epilogues || part.epilogue.code.size() != 1;
   }
-  // A single column is a row of the transposed result, whose elements lie in the same order.
+  // A single column is a row of the transposed result. Its elements have the same order in memory.
   const bool transposed = k.parts.size() == 1 && k.parts[0].N == 1 && !k.parts[0].column_sums &&
                           is_strided(kernel, k.a);
   if (transposed) std::swap(shape.M, widths[0]);

@@ -1,6 +1,6 @@
-// The one place where variants of kernels are chosen, for all devices: which algorithm, tiles and
-// splits. Backends execute the choice that a kernel carries (ir/variants.h). The numbers that
-// decide are in the device model.
+// Chooses the variants of kernels, for all devices: algorithm, tiles and splits. No other code does
+// this. Backends execute the choice that a kernel carries (ir/variants.h). The thresholds are in
+// the device model.
 #pragma once
 
 #include "ir/device_model.h"

@@ -75,7 +75,7 @@ class Algebra {
     return y ? chained(n, a, *y) : -1;
   }
 
-  // The same op with the number on the right.
+  // Returns the same op with the constant as its right operand.
   NodeId again(const Node& n, NodeId a, double number) {
     const NodeId chain = chained(n, a, number);
     return chain >= 0 ? chain : with_number(n, a, number);
@@ -92,14 +92,14 @@ class Algebra {
     const auto c = rewriter_.number(inner.inputs[1]);
     if (!c) return -1;
     if (is(n, OpId::mul)) {
-      // Not where the factors together leave the range of f32, although one after the other they
-      // may not.
+      // Skip this if the combined factor leaves the range of f32: the two separate factors may stay
+      // inside.
       const double together = rounded(*c * y);
       const bool safe =
           std::isfinite(together) && std::abs(together) >= std::numeric_limits<float>::min();
       return safe ? with_number(n, inner.inputs[0], together) : -1;
     }
-    // Offsets of one sign: nothing that one of them would have absorbed comes back.
+    // Only for offsets of the same sign: otherwise bits that one offset absorbs would come back.
     const double together = rounded(*c + y);
     return *c * y > 0 && std::isfinite(together) ? with_number(n, inner.inputs[0], together) : -1;
   }

@@ -1,6 +1,6 @@
-// Pass `algebra`: afterwards there is no x*1, x/1, x+0, x-0, -(-x), no choice by a number, no
-// reduction over axes of size 1; numbers stand on the right, and a chain of scales or of offsets is
-// one. 0*x stays: it is NaN where x is.
+// Pass `algebra`: removes x*1, x/1, x+0, x-0, -(-x), selects with a constant condition, and
+// reductions over axes of size 1. Moves constants to the right and merges a chain of scales or of
+// offsets into one. Keeps 0*x, because it is NaN where x is NaN.
 #pragma once
 
 #include "ir/graph.h"

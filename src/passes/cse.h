@@ -1,4 +1,5 @@
-// Pass `cse`: afterwards no two nodes compute the same from the same operands.
+// Pass `cse`: common subexpression elimination. Afterwards no two nodes compute the same op on the
+// same operands.
 #pragma once
 
 #include "ir/graph.h"

@@ -1,4 +1,4 @@
-// Pass `dce`: drops the nodes that no result needs.
+// Pass `dce`: removes nodes that no result needs.
 #pragma once
 
 #include "ir/graph.h"
@@ -6,7 +6,7 @@
 namespace tensorgrad::passes {
 
 ir::Graph dce(const ir::Graph& graph);
-// The marked nodes alone; they read no others.
+// Keeps only the marked nodes, which must not read any other node.
 ir::Graph keep(const ir::Graph& graph, const std::vector<bool>& kept);
 
 }  // namespace tensorgrad::passes

@@ -23,7 +23,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// An i32 result, computed in 64 bits, wraps around as two's complement does.
+// Wraps an i32 result, computed in 64 bits, as two's complement.
 double wrapped(DType dtype, double x) {
   if (dtype != DType::i32) return x;
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::int64_t>(x)));
@@ -36,13 +36,13 @@ double product(DType dtype, double a, double b) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(exact));
 }
 
-// NaN where either is NaN.
+// NaN if either operand is NaN.
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 double smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 
 double sign(double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); }
 
-// Drops the fraction; NaN becomes 0, and what does not fit the nearest i32.
+// Truncates to i32. NaN becomes 0; values out of range become the nearest i32.
 double to_i32(double x) {
   if (std::isnan(x)) return 0;
   return std::trunc(std::min(std::max(x, -0x1p31), 0x1p31 - 1));
@@ -64,7 +64,7 @@ double combined(Combine combine, DType dtype, double a, double b) {
   internal_error("evaluate: a reduction has no combine op");
 }
 
-// One instruction on the values of its operands.
+// Executes one instruction on the values of its operands.
 double apply(const Instr& in, double a, double b, double c) {
   switch (in.op) {
     case ScalarOp::constant:
@@ -172,7 +172,7 @@ class Evaluator {
     }
   }
 
-  // As memory holds it.
+  // The value after rounding to its dtype in memory.
   static double constant(const Node& node) {
     const double value = node.as<ir::ConstantAttrs>().value;
     return node.type.dtype == DType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
@@ -197,7 +197,7 @@ class Evaluator {
     return out;
   }
 
-  // [outer, size of each part, inner], the parts one after the other.
+  // Treats each part as [outer, size of the part, inner] and appends them along the axis.
   Values concat(const Node& node) const {
     const int axis = node.as<ir::AxisAttrs>().axis;
     const Shape& shape = node.type.shape;
@@ -233,11 +233,11 @@ class Evaluator {
     return out;
   }
 
-  // Each element goes to the element of the result that has its position along the axes that stay.
+  // Combines each element into the result element with the same position along the kept axes.
   Values reduce(const Node& node) const {
     const Values& from = operand(node, 0);
     const Shape& shape = operand_shape(node);
-    std::vector<std::int64_t> stride(usize(shape.rank()), 0);  // in the result; 0: reduced
+    std::vector<std::int64_t> stride(usize(shape.rank()), 0);  // strides of the result; 0: reduced
     std::int64_t next = 1;
     for (int d = shape.rank() - 1; d >= 0; --d) {
       const auto& axes = node.as<ir::AxesAttrs>().axes;
@@ -258,7 +258,7 @@ class Evaluator {
     return out;
   }
 
-  // Running sums along an axis, from its start or from its end.
+  // Cumulative sums along an axis, from its start or from its end.
   Values scan(const Node& node) const {
     const auto& attrs = node.as<ir::CumsumAttrs>();
     const Shape& shape = node.type.shape;

@@ -1,5 +1,5 @@
-// The value of a graph that depends on constants and positions alone: constant folding, and the
-// masks that `recognise` looks at. f32 is computed in double precision, i32 wraps around.
+// Evaluates a graph that depends only on constants and positions: for constant folding, and for the
+// masks that `recognise` inspects. f32 is computed in double precision, i32 wraps around.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,8 @@ namespace tensorgrad::passes {
 // Whether evaluate() can compute a node of this core.
 bool can_evaluate(ir::Core core);
 
-// The elements of the last node, row-major. Every node can be evaluated and checks no ids.
+// Returns the elements of the last node, row-major. can_evaluate() must hold for every node, and no
+// node may check ids.
 std::vector<double> evaluate(const ir::Graph& graph);
 
 }  // namespace tensorgrad::passes

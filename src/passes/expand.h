@@ -1,4 +1,5 @@
-// Pass `expand`: afterwards no node is of core `composite`; each is written with simpler ops.
+// Pass `expand`: rewrites each node of core `composite` with simpler ops. Afterwards there are
+// none.
 #pragma once
 
 #include "ir/graph.h"

@@ -16,7 +16,7 @@ using ir::NodeId;
 
 namespace {
 
-// The op on these constants.
+// Applies the op to these constants.
 double compute(const Node& node, const std::vector<ir::ConstantAttrs>& numbers) {
   const ir::Primitive& constant = ops::primitive(ir::OpId::constant);
   Graph graph;
@@ -44,8 +44,8 @@ Graph fold(const Graph& graph) {
   Rewriter rewriter;
   return rewriter.run(graph, [&](const Node& node) -> NodeId {
     const bool reduces = node.op->core == Core::reduce && node.type.dtype == DType::f32;
-    const bool checks =
-        std::holds_alternative<ir::CheckAttrs>(node.attrs);  // a bad id is met at run time
+    // A bad id must be reported at run time.
+    const bool checks = std::holds_alternative<ir::CheckAttrs>(node.attrs);
     if ((node.op->core != Core::elementwise || checks) && !reduces) return -1;
     std::vector<ir::ConstantAttrs> numbers;
     for (const NodeId input : node.inputs) {

@@ -1,6 +1,6 @@
-// Pass `fold`: afterwards what depends on numbers alone is a number: elementwise ops and reductions
-// are computed at compile time, in double, rounded once. Results that are not finite stay as they
-// are, for the run to meet.
+// Pass `fold`: constant folding. Elementwise ops and reductions of constants become constants,
+// computed at compile time in double and rounded once. An op with a non-finite result is kept and
+// computed at run time.
 #pragma once
 
 #include "ir/graph.h"

@@ -22,7 +22,7 @@ class PadSums {
   explicit PadSums(const Graph& graph) : graph_(graph) {}
 
   bool contains(NodeId id) {
-    // Nodes come in order, operands first.
+    // Nodes are in topological order, operands first.
     for (auto next = static_cast<NodeId>(known_.size()); next <= id; ++next) {
       const Node& node = graph_[next];
       known_.push_back(
@@ -31,7 +31,7 @@ class PadSums {
     }
     return known_[usize(id)];
   }
-  // The pads of such a tree.
+  // Collects the pads of such a tree.
   void collect(NodeId id, std::vector<const Node*>& out) const {
     const Node& node = graph_[id];
     if (is(node, OpId::pad)) return out.push_back(&node);
@@ -43,7 +43,7 @@ class PadSums {
   std::vector<bool> known_;
 };
 
-// Whether they fill the axis one after the other.
+// Whether the parts fill the axis without gaps or overlaps.
 bool side_by_side(const std::vector<const Node*>& parts, const Shape& shape) {
   const int axis = parts[0]->as<PadAttrs>().axis;
   std::int64_t end = 0;
@@ -65,7 +65,7 @@ Graph join(const Graph& graph) {
     if (!sums.contains(n.inputs[0]) || !sums.contains(n.inputs[1])) return -1;
     std::vector<const Node*> parts;
     for (const NodeId input : n.inputs) sums.collect(input, parts);
-    // Empty parts begin where the next does, and come first.
+    // An empty part starts at the same position as the next part and comes first.
     std::stable_sort(parts.begin(), parts.end(), [](const Node* a, const Node* b) {
       const auto &x = a->as<PadAttrs>(), &y = b->as<PadAttrs>();
       return x.before != y.before ? x.before < y.before : x.after > y.after;

@@ -1,6 +1,5 @@
-// Pass `join`: afterwards no sum puts parts side by side: parts that are padded with zeros to lie
-// next to each other and then added, as the gradient of a split is, are a concat, into which the
-// work on them can move.
+// Pass `join`: replaces a sum of zero-padded, adjacent parts by a concat. The gradient of a split
+// is such a sum. Ops on the parts can then be fused into the concat.
 #pragma once
 
 #include "ir/graph.h"

@@ -1,5 +1,5 @@
-// Pass `materialise`: afterwards every result is the memory of a node that computes, each of a node
-// of its own, and ids point into memory at plain strides.
+// Pass `materialise`: afterwards every result is the memory of a node that computes, no two results
+// share a node, and every tensor that ids index is in memory with plain strides.
 #pragma once
 
 #include "ir/graph.h"

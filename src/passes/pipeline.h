@@ -1,5 +1,5 @@
-// The passes in the order they run: those of stage `recognise`, and those of stage `simplify`. All
-// but `expand` can be left out by name: the graph is another then, its values are not.
+// The passes in execution order: those of stage `recognise`, and those of stage `simplify`. All
+// passes except `expand` can be left out by name. This changes the graph, but not its values.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ namespace tensorgrad::passes {
 
 struct Pass {
   std::string_view name;
-  std::string_view what;  // becomes true, in a few words
+  std::string_view what;  // the property that the pass establishes, in a few words
   ir::Graph (*run)(const ir::Graph&, const ir::DeviceModel&);
   bool optional = true;  // may be left out
 };
@@ -22,7 +22,7 @@ struct Pass {
 std::span<const Pass> before_gradients();
 std::span<const Pass> pipeline();
 
-// Each runs its passes in order but those in `without`, and verifies the result.
+// Run the passes of the stage in order, except those in `without`, and verify the result.
 ir::Graph recognise(ir::Graph graph, const std::vector<std::string>& without = {});
 ir::Graph simplify(ir::Graph graph, const ir::DeviceModel& model,
                    const std::vector<std::string>& without = {});

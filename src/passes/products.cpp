@@ -15,13 +15,13 @@ using ir::OpId;
 
 namespace {
 
-// columns [begin, begin + count * K) of `left` [M, ...] times `count` matrices [N, K] of the flat
-// tensor `right` from `offset` on, each turned around.
+// The matmul of columns [begin, begin + count * K) of `left` [M, ...] with `count` matrices [N, K]
+// of the flat tensor `right`, starting at `offset`, each transposed.
 struct Term {
   NodeId left = -1, right = -1;
   std::int64_t begin = 0, offset = 0, count = 1, K = 0, N = 0;
 
-  // Whether `next` goes on where this ends, on both sides.
+  // Whether `next` starts where this term ends, in both operands.
   bool meets(const Term& next) const {
     return left == next.left && right == next.right && K == next.K && N == next.N &&
            begin + count * K == next.begin && offset + count * N * K == next.offset;
@@ -68,7 +68,7 @@ class Products {
     return Rewriter::node(reshape(product, sum.type.shape));
   }
 
-  // Whether the node is such a product, seen with any shape, that nobody else reads.
+  // Whether the node is such a matmul, in any shape, with only one reader.
   bool find(NodeId id, Term& out) {
     while (is(graph()[id], OpId::reshape)) {
       if (!read_once_[id]) return false;
@@ -104,8 +104,8 @@ class Products {
   std::vector<int> uses_;
   Rewriter rewriter_;
   NodeId next_ = 0;
-  std::map<NodeId, bool> read_once_;  // of the new graph's nodes
-  std::map<NodeId, Term> terms_;      // of the products made here
+  std::map<NodeId, bool> read_once_;  // nodes of the new graph with one reader
+  std::map<NodeId, Term> terms_;      // the matmuls created by this pass
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Pass `products`: a sum of matmuls whose left operands are neighbouring columns of one matrix, and
-// whose right operands are neighbouring transposed parameters, becomes one matmul. The gradient of
-// what attention's projections read is such a sum.
+// Pass `products`: replaces a sum of matmuls by one matmul if the left operands are adjacent
+// columns of one matrix and the right operands are adjacent transposed parameters. The gradient of
+// the input of attention's projections is such a sum.
 #pragma once
 
 #include "ir/device_model.h"

@@ -22,16 +22,18 @@ using ir::OpId;
 
 namespace {
 
-// What is added to a score that must not count, at most; or what it is replaced by.
+// A mask hides a score by adding at most this value to it, or by replacing it with at most this
+// value.
 constexpr double kHidden = -1e9;
-// Elements that are computed for a mask, at most: 128 MB, a quarter of a second. A causal mask of
+// Maximum number of elements computed for a mask: 128 MB, a quarter of a second. A causal mask of
 // 2048 queries and keys has fewer.
 constexpr std::int64_t kMaskElements = std::int64_t{1} << 24;
 
-// Whether a number of a mask lets a key be seen, if it says so.
+// Whether an element of a mask makes a key visible. Empty if the element is neither visible nor
+// hidden.
 struct Sight {
-  bool added = false;  // to the scores, times `factor`; otherwise it chooses: a positive factor
-                       // where it holds
+  bool added = false;  // the mask is added to the scores, times `factor`; otherwise it is a
+                       // condition, and keys are visible where it is true if the factor is positive
   double factor = 1;
 
   std::optional<bool> operator()(double x) const {
@@ -57,7 +59,7 @@ class Recogniser {
     for (const ir::Result& result : graph.results) ++uses_[usize(result.node)];
   }
 
-  // What the product of weights and values is part of, if that is attention.
+  // Returns the attention that this matmul of weights and values belongs to, if it is one.
   std::optional<Attention> find(const Node& product) {
     if (product.op->core != Core::matmul || product.type.shape.rank() > 4 ||
         product.type.shape.count() == 0)
@@ -90,7 +92,7 @@ class Recogniser {
  private:
   bool read_once(NodeId id) const { return uses_[usize(id)] == 1; }
 
-  // Whether the last two axes are swapped, and no others.
+  // Whether the node swaps the last two axes and no others.
   static bool swaps(const Node& node) {
     if (!is(node, OpId::permute)) return false;
     std::vector<int> order = node.as<ir::OrderAttrs>().order;
@@ -98,7 +100,7 @@ class Recogniser {
     return std::is_sorted(order.begin(), order.end());
   }
 
-  // Whether the node is something times or divided by a number, which `scale` takes in.
+  // Whether the node multiplies or divides by a constant. If so, updates `scale`.
   bool scaled(NodeId id, double& scale) const {
     const Node& node = graph_[id];
     const bool product = is(node, OpId::mul);
@@ -114,20 +116,19 @@ class Recogniser {
     return number(graph_, node.inputs[1]) ? node.inputs[0] : node.inputs[1];
   }
 
-  // An operand of the scores without the numbers it is multiplied by.
+  // Strips the constant factors from an operand of the scores.
   NodeId without_scale(NodeId id, double& scale) const {
     while (scaled(id, scale)) id = unscaled(id);
     return id;
   }
 
-  // The scores before a mask was put on them, and whether it makes attention causal; they are
-  // multiplied by its scale afterwards. -1 where the node is no mask, or one that is known only at
-  // run time.
+  // Returns the scores below a mask and sets whether the mask is causal. `to.scale` is applied
+  // after the mask. Returns -1 if the node is not a mask, or if the mask is known only at run time.
   NodeId unmasked(NodeId id, Attention& to) {
     const Node& node = graph_[id];
     if (!(to.scale > 0)) return -1;
     if (is(node, OpId::where)) {
-      const bool hides = number(graph_, node.inputs[1]).has_value();  // where the condition holds
+      const bool hides = number(graph_, node.inputs[1]).has_value();  // where the condition is true
       const auto fill = number(graph_, node.inputs[hides ? 1 : 2]);
       if (!fill || !(*fill * to.scale <= kHidden)) return -1;
       return puts_on(node.inputs[0], {false, hides ? -1.0 : 1.0}, to) ? node.inputs[hides ? 2 : 1]
@@ -146,9 +147,9 @@ class Recogniser {
     return causal.has_value();
   }
 
-  // Whether the mask lets the last query see all keys, the one before it all but the last, and so
-  // on; false where all see all, nothing for other masks. Layers write the same mask again, so
-  // answers are kept by text.
+  // True if the mask is causal: the last query sees all keys, the one before it all but the last,
+  // and so on. False if every query sees all keys; empty for other masks. Layers repeat the same
+  // mask, so the answers are cached by the mask's text.
   std::optional<bool> is_causal(NodeId mask, const Sight& sight) {
     const std::int64_t T = graph_[mask].type.shape[-2], S = graph_[mask].type.shape[-1];
     while (is(graph_[mask], OpId::broadcast_to)) mask = graph_[mask].inputs[0];
@@ -162,7 +163,7 @@ class Recogniser {
       known->second = is_causal(evaluate(part), part.nodes.back().type.shape, sight, T, S);
     return known->second;
   }
-  // `shape` has axes that are 1 or those of the scores.
+  // The axes of `shape` have size 1 or the size of the axis of the scores.
   static std::optional<bool> is_causal(const std::vector<double>& mask, Shape shape,
                                        const Sight& sight, std::int64_t T, std::int64_t S) {
     while (shape.rank() < 2) shape.insert(0, 1);
@@ -180,8 +181,8 @@ class Recogniser {
     return all ? std::optional(false) : causal ? std::optional(true) : std::nullopt;
   }
 
-  // The node and what it is made of, where that is numbers and positions alone, and not too many of
-  // them.
+  // Copies the node and everything that it depends on, if these are only constants and positions
+  // and the number of elements is below the limit.
   bool copy(NodeId id, Graph& part, std::map<NodeId, NodeId>& renamed,
             std::int64_t& elements) const {
     if (renamed.contains(id)) return true;
@@ -200,18 +201,18 @@ class Recogniser {
 
   const Graph& graph_;
   std::vector<int> uses_;
-  std::map<std::string, std::optional<bool>> causal_;  // by a mask's text and how it is used
+  std::map<std::string, std::optional<bool>> causal_;  // by the mask's text and how it is used
 };
 
-// [..., T, D] with four axes.
+// Reshapes [..., T, D] to four axes.
 Tensor with_heads(const Tensor& t) {
   Shape shape = t.shape();
   while (shape.rank() < 4) shape.insert(shape.rank() - 2, 1);
   return reshape(t, shape);
 }
 
-// k or v [B, G, S, D] of the groups where it is written as [B, H, S, D], each repeated for the
-// heads of its group: a view of [B, G, 1, S, D]. No tensor where nothing is repeated.
+// Returns k or v as [B, G, S, D] if it is written as [B, H, S, D] with each group repeated for its
+// heads: a view of [B, G, 1, S, D]. Returns an invalid Tensor if nothing is repeated.
 Tensor of_groups(const Rewriter& rewriter, const Tensor& t) {
   const Graph& graph = rewriter.graph();
   const Node& heads = graph[Rewriter::node(t)];
@@ -234,19 +235,21 @@ Tensor written_as_attention(const Attention& a, const Rewriter& rewriter,
   const Tensor keys = of_groups(rewriter, k), values = of_groups(rewriter, v);
   if (keys.valid() && values.valid() && keys.size(1) == values.size(1))
     return attention(q, keys, values, options);
-  // One after the other: the order of arguments is the compiler's choice, the graph must not be.
+  // Separate statements, because the evaluation order of arguments is unspecified and the graph
+  // must not depend on it.
   const Tensor query = with_heads(q), key = with_heads(k), value = with_heads(v);
   return attention(query, key, value, options);
 }
 
-// Without the nodes that a result needed before, and none does now.
+// Removes the nodes that a result needed before and that no result needs now.
 Graph without_leftovers(const Graph& graph, const Graph& before,
                         const std::vector<NodeId>& renamed) {
   std::vector<bool> kept = ir::live_nodes(graph);
   const std::vector<bool> needed = ir::live_nodes(before);
   for (std::size_t id = 0; id < renamed.size(); ++id)
     if (!needed[id]) kept[usize(renamed[id])] = true;
-  for (NodeId id = graph.size() - 1; id >= 0; --id)  // what nobody needed may read a leftover
+  // A node that no result ever needed may read such a node.
+  for (NodeId id = graph.size() - 1; id >= 0; --id)
     if (kept[usize(id)])
       for (const NodeId input : graph[id].inputs) kept[usize(input)] = true;
   return keep(graph, kept);

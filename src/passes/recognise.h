@@ -1,7 +1,7 @@
-// Pass `attention`: afterwards softmax(scale q k^T) v that is written out, with a causal mask or
-// none, is the primitive attention. It runs before differentiation, so that the gradient is
-// attention's, too, and nothing of size [T, T] is kept. It stays as it was written where somebody
-// else reads weights or scores, or a mask depends on an input.
+// Pass `attention`: replaces softmax(scale q k^T) v, with a causal mask or none, by the primitive
+// attention. It runs before differentiation, so that the gradient also uses attention's kernel and
+// no tensor of size [T, T] is kept. The pass leaves the ops unchanged if another node reads the
+// weights or scores, or if a mask depends on an input.
 #pragma once
 
 #include "ir/graph.h"

@@ -13,11 +13,11 @@ using ir::kDrop;
 using ir::kKeep;
 using ir::rebuild;
 
-// The value that every element of the node has, if it is a constant; f32 rounded as memory holds
-// it.
+// The value of a constant node, equal for all its elements; f32 is rounded as in memory. Empty for
+// other nodes.
 std::optional<double> number(const ir::Graph& graph, ir::NodeId id);
 
-// Rules see the node alone. The nodes that they append belong to the call site of the one they
+// A rule sees one node at a time. Nodes that it appends get the call site of the node that they
 // replace.
 class Rewriter {
  public:
@@ -43,7 +43,7 @@ class Rewriter {
   ops::Builder builder_;
 };
 
-// As f32 memory holds it.
+// Rounds to f32.
 inline double rounded(double value) { return static_cast<double>(static_cast<float>(value)); }
 
 }  // namespace tensorgrad::passes

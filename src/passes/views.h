@@ -1,5 +1,5 @@
-// Pass `views`: afterwards no view changes nothing, and no reshape, permute or broadcast stands on
-// one of its own kind.
+// Pass `views`: removes views that change nothing, and merges a reshape, permute or broadcast with
+// an operand of the same kind.
 #pragma once
 
 #include "ir/graph.h"

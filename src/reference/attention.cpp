@@ -1,4 +1,4 @@
-// Attention and its gradient by their definitions: all scores, row by row.
+// Attention and its gradient by definition: all scores, row by row.
 #include "ir/sequence.h"
 #include "reference/evaluate.h"
 #include "support/integers.h"
@@ -29,7 +29,7 @@ AttentionShape shape_of(const Node& node, Inputs in, bool cached) {
           .scale = attrs.scale};
 }
 
-// One head of one sequence, and the row of scores of one of its queries.
+// One head of one sequence, and the row of scores of one query.
 struct Head {
   const AttentionShape& s;
   const double *q, *k, *v;
@@ -46,7 +46,7 @@ struct Head {
     return s.causal ? std::clamp<std::int64_t>(start + t + 1, 0, s.S) : s.S;
   }
 
-  // The weights of the keys that query t sees; returns log-sum-exp of the scores.
+  // Computes the weights of the keys that query t sees. Returns log-sum-exp of the scores.
   double weights(std::int64_t t, std::vector<double>& w) const {
     w.assign(usize(visible(t)), 0);
     double top = -HUGE_VAL, sum = 0;
@@ -61,7 +61,7 @@ struct Head {
   }
 };
 
-// The first position, of the queries; where it is not given, the last query is at the last key.
+// The position of the first query. By default, the last query is at the position of the last key.
 std::int64_t start_of(const Node& node, const AttentionShape& s, Inputs in) {
   if (!s.cached) return s.S - s.T;
   expect_dtype(node, *in.back(), DType::i32);

@@ -1,4 +1,4 @@
-// Softmax, normalisation and causal convolution, by their definitions.
+// Softmax, normalisation and causal convolution, by definition.
 #include "reference/evaluate.h"
 #include "support/integers.h"
 

@@ -1,5 +1,5 @@
-// Constants, and the primitives whose result's elements depend on the operands' elements at the
-// same place: arithmetic, comparison, logic, casts. Shapes are equal; nothing is broadcast here.
+// Constants and elementwise primitives: arithmetic, comparison, logic, casts. The shapes of all
+// operands are equal; nothing is broadcast here.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -39,7 +39,7 @@ Value iota(const Node& node, Inputs) {
   return out;
 }
 
-// ---- arithmetic: one function of numbers for each element; f32 and i32, or f32 only
+// ---- arithmetic: one scalar function per op; f32 and i32, or f32 only
 
 template <auto F>
 Value unary(const Node& node, Inputs in) {
@@ -73,13 +73,13 @@ Value binary_f32(const Node& node, Inputs in) {
   return binary<F>(node, in);
 }
 
-// Of the two equal forms the one whose exp cannot overflow.
+// Uses the form whose exp cannot overflow.
 double sigmoid(double x) {
   if (x >= 0) return 1 / (1 + std::exp(-x));
   return std::exp(x) / (1 + std::exp(x));
 }
 
-// NaN and zero are their own sign.
+// The sign of NaN is NaN, and the sign of zero is zero.
 template <class T>
 T sign(T x) {
   if (x > 0) return 1;
@@ -131,7 +131,7 @@ Value is_finite(const Node& node, Inputs in) {
   return out;
 }
 
-// ---- the same values, of another type or checked
+// ---- casts and checks
 
 Value cast(const Node& node, Inputs in) {
   const Value& x = *in[0];

@@ -1,6 +1,6 @@
-// What the families of primitives share: the form of their tables, and walking over elements. An
+// Shared code of the families of primitives: the form of their tables, and loops over elements. An
 // evaluation computes its result's type from its operands; interpret() compares it with the node's.
-// Broken rules of a graph are InternalErrors; bad ids are BrokenRules, completed by interpret().
+// Violated rules of a graph are InternalErrors; bad ids are BrokenRules, completed by interpret().
 #pragma once
 
 #include <algorithm>
@@ -36,12 +36,12 @@ std::span<const Evaluation> composite_table();
 std::span<const Evaluation> attention_table();
 std::span<const Evaluation> state_space_table();
 
-// All zeros.
+// Creates a value of zeros.
 inline Value make_value(DType dtype, const Shape& shape) {
   return {{dtype, shape}, std::vector<double>(usize(shape.count()))};
 }
 
-// Throws unless the graph holds what the evaluation of the node relies on.
+// Throws if an assumption of the node's evaluation does not hold.
 template <class... Args>
 void expect(bool holds, const ir::Node& node, fmt::format_string<Args...> rule, Args&&... args) {
   if (!holds)
@@ -73,7 +73,7 @@ inline double wrap(std::int64_t x) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(x));
 }
 
-// f(x...) in the arithmetic of the dtype; f takes doubles and 64-bit integers.
+// Computes f(x...) in the arithmetic of the dtype. f takes doubles and 64-bit integers.
 template <class F, class... X>
 double apply(DType dtype, F f, X... x) {
   if (dtype == DType::i32) return wrap(f(static_cast<std::int64_t>(x)...));
@@ -88,7 +88,7 @@ inline double add(DType dtype, double a, double b) {
 inline bool is_nan(double x) { return std::isnan(x); }
 inline bool is_nan(std::int64_t) { return false; }
 
-// NaN where either is NaN.
+// NaN if either operand is NaN.
 template <class T>
 T larger(T a, T b) {
   if (is_nan(a)) return a;
@@ -103,20 +103,20 @@ T smaller(T a, T b) {
   return a < b ? a : b;
 }
 
-// Drops the fraction; NaN becomes 0, what does not fit becomes the nearest i32.
+// Truncates to i32. NaN becomes 0; values out of range become the nearest i32.
 double to_i32(double x);
 
-// An attribute of the graph as an element of the dtype; f32 is rounded to float.
+// Converts an attribute of the graph to the dtype. f32 is rounded to float.
 double number(double value, DType dtype);
 
-// The id as an index into an axis of `size`.
+// Converts the id to an index into an axis of `size`.
 inline std::int64_t index_in(std::int64_t size, double id) {
   if (id < 0 || id >= static_cast<double>(size))
     break_rule("", "id {} is outside an axis of size {}", id, size);
   return static_cast<std::int64_t>(id);
 }
 
-// ---- walking
+// ---- loops over elements
 
 // A shape as [outer, size, inner] around one axis.
 struct Around {
@@ -132,10 +132,10 @@ inline Around around(const ir::Node& node, const Shape& shape, int axis) {
   return a;
 }
 
-// One number for each axis.
+// One integer per axis.
 using PerAxis = std::array<std::int64_t, kMaxRank>;
 
-// How far apart neighbours along each axis lie, row-major.
+// Row-major strides of the shape.
 inline PerAxis strides(const Shape& shape) {
   PerAxis result{};
   std::int64_t stride = 1;
@@ -146,8 +146,8 @@ inline PerAxis strides(const Shape& shape) {
   return result;
 }
 
-// Calls f(i, place) for each position of the shape in row-major order: i counts them, place is
-// sum(position[d] * step[d]).
+// Calls f(i, place) for each position of the shape in row-major order: i is its row-major index,
+// place is sum(position[d] * step[d]).
 template <class F>
 void walk(const Shape& shape, const PerAxis& step, F f) {
   PerAxis size{}, position{};

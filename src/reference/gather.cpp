@@ -1,4 +1,4 @@
-// Primitives that read or add at places named by ids. Sums are taken in the order of the ids.
+// Primitives that read or add at indices given by ids. Sums are computed in the order of the ids.
 #include "reference/evaluate.h"
 
 namespace tensorgrad::reference {
@@ -22,7 +22,7 @@ Value embedding(const Node& node, Inputs in) {
   return out;
 }
 
-// values [..., D], ids [...] -> [rows, D]: row r adds the values whose id is r
+// values [..., D], ids [...] -> [rows, D]: row r is the sum of the values whose id is r
 Value segment_sum(const Node& node, Inputs in) {
   const Value &values = *in[0], &ids = *in[1];
   expect_number(node, values);

@@ -1,4 +1,4 @@
-// Walks a Graph in order: leaves come from the caller, everything else from the families' tables.
+// Evaluates a Graph in order: the caller provides the leaves, the families' tables everything else.
 #include "reference/interpret.h"
 
 #include <utility>
@@ -70,7 +70,7 @@ Value evaluate(const Graph& graph, const Node& node, Inputs in) {
 
 std::vector<Value> interpret(const Graph& graph, const Leaves& leaves) {
   std::vector<Value> values;
-  values.reserve(graph.nodes.size());  // operands are pointed at
+  values.reserve(graph.nodes.size());  // pointers to operands must stay valid
   for (const Node& node : graph.nodes) {
     std::vector<const Value*> in;
     for (const NodeId id : node.inputs) {

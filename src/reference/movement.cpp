@@ -1,5 +1,5 @@
-// Primitives that only move elements, and fold, which adds what windows took apart. Most see
-// their operand as [outer, size, inner] around the axis they work on.
+// Primitives that only move elements, and fold, which adds windows back. Most treat their operand
+// as [outer, size, inner] around one axis.
 #include <algorithm>
 
 #include "reference/evaluate.h"
@@ -40,7 +40,7 @@ Value permute(const Node& node, Inputs in) {
   return out;
 }
 
-// Axes match from the right; missing ones and those of size 1 repeat.
+// Axes are aligned from the right. Missing axes and axes of size 1 are repeated.
 Value broadcast_to(const Node& node, Inputs in) {
   const Value& x = *in[0];
   const Shape& from = x.type.shape;
@@ -103,7 +103,7 @@ Value flip(const Node& node, Inputs in) {
   return out;
 }
 
-// The result's axis is filled from the front, part by part.
+// Fills the axis of the result from the front, part by part.
 Value concat(const Node& node, Inputs in) {
   const int axis = node.as<ir::AxisAttrs>().axis;
   ir::Type type = in[0]->type;

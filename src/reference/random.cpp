@@ -1,4 +1,4 @@
-// The primitive random: a counter-based generator, the same numbers on every device.
+// The primitive random: a counter-based generator with the same values on every device.
 #include "reference/evaluate.h"
 #include "reference/threefry.h"
 
@@ -30,7 +30,7 @@ std::uint32_t bits(double i32_value) {
   return static_cast<std::uint32_t>(static_cast<std::int32_t>(i32_value));
 }
 
-// Uniform in [0, 1): the upper 24 bits of the first word, each of which a float holds exactly.
+// Uniform in [0, 1): the upper 24 bits of the first word, which a float represents exactly.
 Value random(const ir::Node& node, Inputs in) {
   const Value &seed = *in[0], &step = *in[1], &index = *in[2];
   expect_dtype(node, seed, DType::i32);

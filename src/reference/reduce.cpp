@@ -1,5 +1,5 @@
-// Primitives that join many elements into one: reductions over axes, positions of the best
-// element, running sums, matrix products. Elements are joined in row-major order.
+// Primitives that combine many elements into one: reductions over axes, arg_max and arg_min,
+// cumulative sums, matmuls. Elements are combined in row-major order.
 #include <limits>
 
 #include "reference/evaluate.h"
@@ -20,7 +20,7 @@ double highest(DType dtype) {
   return dtype == DType::i32 ? std::numeric_limits<std::int32_t>::max() : kInfinity;
 }
 
-// Joins the elements along the axes by f, starting from what an empty set gives.
+// Combines the elements along the axes with f, starting from the value of an empty set.
 template <class F>
 Value reduce(const Node& node, const Value& x, double start, F f) {
   expect_number(node, x);
@@ -35,7 +35,7 @@ Value reduce(const Node& node, const Value& x, double start, F f) {
   for (int d = 0; d < from.rank(); ++d)
     if (!reduced[usize(d)]) shape.push_back(from[d]);
 
-  // Where a step along an axis of x leads in the result: nowhere along the reduced ones.
+  // Strides of the result for a step along each axis of x: 0 along the reduced axes.
   const PerAxis stride = strides(shape);
   PerAxis step{};
   std::size_t kept = 0;
@@ -68,7 +68,7 @@ Value reduce_min(const Node& node, Inputs in) {
                 [](auto a, auto b) { return smaller(a, b); });
 }
 
-// Position of the first element that no other beats; the first NaN, if there is one.
+// Position of the first best element; of the first NaN, if there is one.
 template <class Beats>
 Value arg_reduce(const Node& node, const Value& x, Beats beats) {
   expect_number(node, x);
@@ -100,7 +100,7 @@ Value argmin(const Node& node, Inputs in) {
   return arg_reduce(node, *in[0], [](double a, double b) { return a < b; });
 }
 
-// Each element becomes the sum of those up to it, itself included; from the end when reverse.
+// Inclusive cumulative sum, from the end if reverse.
 Value cumsum(const Node& node, Inputs in) {
   const Value& x = *in[0];
   const auto& attrs = node.as<ir::CumsumAttrs>();
@@ -119,7 +119,7 @@ Value cumsum(const Node& node, Inputs in) {
   return out;
 }
 
-// [batch..., M, K] by [batch..., K, N] gives [batch..., M, N]
+// [batch..., M, K] x [batch..., K, N] -> [batch..., M, N]
 Value matmul(const Node& node, Inputs in) {
   const Value &a = *in[0], &b = *in[1];
   expect_dtype(node, a, DType::f32);
@@ -139,7 +139,7 @@ Value matmul(const Node& node, Inputs in) {
   Value out = make_value(DType::f32, shape);
   for (std::int64_t n = 0; n < batch; ++n)
     for (std::int64_t i = 0; i < M; ++i)
-      for (std::int64_t k = 0; k < K; ++k) {  // k before j: rows of b are read in order
+      for (std::int64_t k = 0; k < K; ++k) {  // k before j, to read the rows of b in order
         const double factor = a.data[(n * M + i) * K + k];
         for (std::int64_t j = 0; j < N; ++j)
           out.data[(n * M + i) * N + j] += factor * b.data[(n * K + k) * N + j];

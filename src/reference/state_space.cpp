@@ -1,4 +1,4 @@
-// State spaces by their definitions: one state after the other, all of them kept.
+// State spaces by definition: computes one state after the other and keeps all of them.
 #include "ir/sequence.h"
 #include "reference/evaluate.h"
 #include "support/integers.h"
@@ -21,8 +21,8 @@ SelectiveScanShape shape_of(const Node& node, Inputs in) {
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// State n of channel e of sequence b: its operands at each step, and its values from the one before
-// the first step on.
+// State n of channel e of sequence b: its operands at each step, and its values, starting with the
+// one before the first step.
 struct Line {
   const SelectiveScanShape& s;
   Inputs in;
@@ -64,7 +64,7 @@ void each_line(const SelectiveScanShape& s, Inputs in, F f) {
       for (std::int64_t n = 0; n < s.N; ++n) f(Line(s, in, b, e, n));
 }
 
-// Of element i of u: the D of its channel.
+// The D of the channel of element i of u.
 double skip(const SelectiveScanShape& s, Inputs in, std::size_t i) {
   return in[5]->data[i % usize(s.E)];
 }
@@ -84,8 +84,8 @@ Value selective_scan(const Node& node, Inputs in) {
   return out;
 }
 
-// G_t = C_t g_t + a_(t+1) G_(t+1) is the gradient of h_t = a_t h_(t-1) + b_t B_t u_t; each operand
-// gets its share.
+// G_t = C_t g_t + a_(t+1) G_(t+1) is the gradient of h_t = a_t h_(t-1) + b_t B_t u_t. The gradients
+// of the operands follow from it.
 Value selective_scan_gradient(const Node& node, Inputs in) {
   const SelectiveScanShape s = shape_of(node, in);
   expect_same_types(node, *in[0], *in[7]);

@@ -13,20 +13,20 @@ namespace tensorgrad::schedule {
 
 namespace {
 
-// Placing blocks in an order other than that of time compares all pairs of blocks.
+// Placing blocks in an order other than by time compares all pairs of blocks.
 constexpr std::size_t kMostBlocksCompared = 8192;
 
-// The lowest offset from `at` on where that many elements lie within one piece, or start one.
+// The lowest offset, at or after `at`, where that many elements fit inside one piece or start one.
 std::int64_t inside_piece(std::int64_t at, std::int64_t size, std::int64_t piece) {
   return at % piece + size <= piece ? at : round_up(at, piece);
 }
 
-// Free memory, without end.
+// A list of free memory without an upper bound.
 class FreeList {
  public:
   explicit FreeList(std::int64_t piece) : piece_(piece) {}
 
-  // The lowest gap that is large enough.
+  // Allocates from the lowest gap that is large enough.
   std::int64_t allocate(std::int64_t size) {
     for (auto gap = gaps_.begin();; ++gap) {
       const auto [begin, end] = *gap;
@@ -58,7 +58,7 @@ class FreeList {
   std::map<std::int64_t, std::int64_t> gaps_{{0, std::numeric_limits<std::int64_t>::max()}};
 };
 
-// Blocks in the order of time, each into the lowest gap.
+// First fit in order of time.
 Packing first_fit_in_time(const std::vector<Block>& blocks, std::int64_t piece) {
   std::vector<std::size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -82,13 +82,13 @@ Packing first_fit_in_time(const std::vector<Block>& blocks, std::int64_t piece) 
   return out;
 }
 
-// Each block, in the given order, goes into the lowest gap between those that live at the same
-// time.
+// Places the blocks in the given order, each in the lowest gap between the blocks whose lifetimes
+// overlap with its own.
 Packing first_fit(const std::vector<Block>& blocks, const std::vector<std::size_t>& order,
                   std::int64_t piece) {
   Packing out;
   out.offsets.assign(blocks.size(), 0);
-  std::vector<std::size_t> placed;  // by offset
+  std::vector<std::size_t> placed;  // sorted by offset
   for (const std::size_t i : order) {
     const std::int64_t size = aligned(blocks[i].elements);
     std::int64_t offset = 0;
@@ -131,7 +131,7 @@ Packing pack(const std::vector<Block>& blocks, std::int64_t piece) {
 }
 
 Peak most_alive(const std::vector<Block>& blocks) {
-  std::map<int, std::int64_t> change;  // of the elements alive, by stage
+  std::map<int, std::int64_t> change;  // change in live elements, by stage
   for (const Block& b : blocks) {
     change[b.born] += aligned(b.elements);
     change[b.dies + 1] -= aligned(b.elements);

@@ -1,5 +1,5 @@
-// Memory for tensors that live for a while: each from the step that makes it to the last that reads
-// it. Two tensors may share bytes when their lives do not meet.
+// Packs temporaries into memory by lifetime. A tensor lives from the step that writes it to the
+// last step that reads it. Two tensors may share memory if their lifetimes do not overlap.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace tensorgrad::schedule {
 
 struct Block {
   std::int64_t elements = 0;
-  int born = 0, dies = 0;  // both included
+  int born = 0, dies = 0;  // inclusive
 };
 
-// As much as anybody could want, in one piece.
+// No limit on the size of a piece.
 inline constexpr std::int64_t kOnePiece = std::int64_t{1} << 60;
 
 struct Packing {
@@ -20,12 +20,12 @@ struct Packing {
   std::int64_t elements = 0;
 };
 
-// First fit in several orders; the smallest wins. Deterministic. No block lies across a multiple of
-// `piece` (itself a multiple of kAlignment), so that memory can be had in pieces; but for blocks
-// that are longer.
+// First fit in several orders; the smallest packing wins. Deterministic. No block crosses a
+// multiple of `piece` (itself a multiple of kAlignment), except blocks that are longer, so that
+// memory can be allocated in pieces.
 Packing pack(const std::vector<Block>& blocks, std::int64_t piece = kOnePiece);
 
-// What no packing can be smaller than: the most that lives at once, and when that is first.
+// A lower bound for any packing: the maximum number of live elements, and the first stage with it.
 struct Peak {
   std::int64_t elements = 0;
   int when = 0;

@@ -19,7 +19,7 @@ namespace {
 
 std::int64_t count(const Graph& graph, NodeId id) { return graph[id].type.shape.count(); }
 
-// Attention: pairs of a query and a key that it sees (all, where the start is not known).
+// Attention: number of pairs of a query and a key that it sees (all pairs if the start is unknown).
 std::int64_t scores(const Graph& graph, const Node& node) {
   const Shape &q = graph[node.inputs[0]].type.shape, &k = graph[node.inputs[1]].type.shape;
   const bool cached = node.inputs.size() == (node.op->core == Core::attention ? 4u : 6u);
@@ -28,12 +28,12 @@ std::int64_t scores(const Graph& graph, const Node& node) {
   return q[0] * q[1] * (q[2] * k[2] - hidden);
 }
 
-// Attention: elements of a head of that operand.
+// Attention: elements of one head of that operand.
 std::int64_t head(const Graph& graph, const Node& node, std::size_t operand) {
   return graph[node.inputs[operand]].type.shape[3];
 }
 
-// Selective scan: steps of all states.
+// Selective scan: steps times states.
 std::int64_t states(const Graph& graph, const Node& node) {
   return count(graph, node.inputs[0]) * graph[node.inputs[2]].type.shape[1];
 }
@@ -51,7 +51,8 @@ std::int64_t operations_of(const Graph& graph, NodeId id) {
       return 0;
     case Core::attention:
       return 2 * scores(graph, node) * (head(graph, node, 0) + head(graph, node, 2));
-    // Scores again, of q and k and of the gradient and v; then the gradients of all three.
+    // Recomputes the scores of q and k, and those of the gradient and v; then the gradients of all
+    // three.
     case Core::attention_gradient:
       return 2 * scores(graph, node) * (3 * head(graph, node, 0) + 2 * head(graph, node, 2));
     case Core::selective_scan:
@@ -59,7 +60,7 @@ std::int64_t operations_of(const Graph& graph, NodeId id) {
     case Core::selective_scan_gradient:
       return 18 * states(graph, node);
     default:
-      return count(graph, node.inputs[0]);  // one for each operand added or compared
+      return count(graph, node.inputs[0]);  // one operation per operand element added or compared
   }
 }
 
@@ -68,7 +69,7 @@ std::int64_t operations_of(const Graph& graph, NodeId id) {
 Cost cost_of(const Plan& plan, const Step& step) {
   const Graph& graph = plan.graph;
   const Fused& fused = plan.fused;
-  // Elements of each tensor in memory: those of all views of it together, at most all.
+  // Elements read of each tensor in memory: the sum over all its views, at most the whole tensor.
   std::map<NodeId, std::int64_t> read;
   std::set<NodeId> views;
   const auto reads = [&](NodeId view, std::int64_t seen) {

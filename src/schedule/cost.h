@@ -1,4 +1,4 @@
-// What a step cannot do without: arithmetic, and each element of memory read or written once.
+// The minimum cost of a step: arithmetic, and each element of memory read or written once.
 #pragma once
 
 #include "schedule/plan.h"
@@ -9,7 +9,7 @@ struct Cost {
   std::int64_t operations = 0, bytes_read = 0, bytes_written = 0;
 };
 
-// The step belongs to the plan, which has placed every tensor.
+// The step must belong to the plan, and the plan must have placed every tensor.
 Cost cost_of(const Plan& plan, const Step& step);
 
 }  // namespace tensorgrad::schedule

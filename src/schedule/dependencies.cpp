@@ -69,8 +69,8 @@ void Dependencies::link(int group, int other) {
 void Dependencies::merge(int into, int from) {
   const bool into_first = position_[usize(into)] < position_[usize(from)];
   const int early = into_first ? into : from, late = into_first ? from : into;
-  // Between the two: first what the later one needs, then the merged group, then what needs the
-  // earlier one.
+  // New order between the two: first the groups that the later one needs, then the merged group,
+  // then the groups that need the earlier one.
   std::vector<int> moved = needed_between(late, position_[usize(early)]);
   moved.erase(std::remove(moved.begin(), moved.end(), early), moved.end());
   moved.push_back(into);
@@ -86,7 +86,8 @@ void Dependencies::merge(int into, int from) {
   }
 }
 
-// The groups get, in this order, the positions that they and `free` had, from the lowest on.
+// Assigns the positions of the groups and those in `free`, in ascending order, to the groups in
+// this order.
 void Dependencies::assign_positions(std::vector<int> groups, std::vector<int> free) {
   for (const int g : groups) free.push_back(position_[usize(g)]);
   std::sort(free.begin(), free.end());
@@ -137,8 +138,8 @@ bool Dependencies::connected_through_others(int a, int b) const {
   return position_[usize(a)] < position_[usize(b)] ? path(a, b, false) : path(b, a, false);
 }
 
-// Searches from both ends at once, so that a short path, or an end that few groups are connected
-// to, is found early.
+// Searches from both ends at once. This finds a short path early, and ends early if one end is
+// connected to few groups.
 bool Dependencies::path(int early, int late, bool direct_edge_counts) const {
   const int low = position_[usize(early)], high = position_[usize(late)];
   if (low >= high) return false;

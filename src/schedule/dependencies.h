@@ -1,6 +1,6 @@
-// Dependencies: which groups a group needs, while groups are made and merged. The class keeps the
-// direct edges and a topological order of the groups (Pearce and Kelly's algorithm), so that a
-// question about two groups looks only at the groups between them in that order.
+// Dependencies: which groups a group needs, while groups are created and merged. The class keeps
+// the direct edges and a topological order of the groups (Pearce and Kelly's algorithm), so that a
+// query about two groups visits only the groups between them in that order.
 #pragma once
 
 #include <utility>
@@ -12,31 +12,31 @@ namespace tensorgrad::schedule {
 
 class Dependencies {
  public:
-  // The group needs the other one.
+  // The first group needs the second one.
   using Edge = std::pair<int, int>;
 
   Dependencies() = default;
-  // `groups` groups with these edges, which must have no cycle.
+  // Creates `groups` groups with these edges, which must not contain a cycle.
   Dependencies(int groups, const std::vector<Edge>& edges);
 
-  // Adds a group that needs nothing and returns its number.
+  // Adds a group that needs nothing and returns its index.
   int add();
-  // `group` now needs `other`. Throws an InternalError if that closes a cycle.
+  // Records that `group` needs `other`. Throws an InternalError if that closes a cycle.
   void link(int group, int other);
-  // Merges `from` into `into`: what `from` needed, `into` needs; what needed it needs `into`. The
-  // caller has checked that no path leads from one to the other through a third group.
+  // Merges `from` into `into`, with the edges in both directions. The caller must have checked that
+  // no path connects the two through a third group.
   void merge(int into, int from);
 
-  // Whether `group` needs `other`, directly or not. A search that visits more than kMostVisited
-  // groups gives up and answers yes, so that compile time stays near linear; a group that is not
-  // fused is slower, never wrong.
+  // Whether `group` needs `other`, directly or indirectly. A search that visits more than
+  // kMostVisited groups gives up and returns true, so that compile time stays near linear. The
+  // result is then less fusion, but still correct.
   bool needs(int group, int other) const;
   bool independent(int a, int b) const { return !needs(a, b) && !needs(b, a); }
-  // Whether a path leads from one to the other through a third group, so that merging the two would
-  // close a cycle. Gives up like needs().
+  // Whether a path connects the two through a third group, so that merging them would close a
+  // cycle. Gives up like needs().
   bool connected_through_others(int a, int b) const;
 
-  // The groups that `group` needs directly, some of them perhaps several times.
+  // Visits the groups that `group` needs directly, some of them possibly several times.
   template <class F>
   void for_each_needed(int group, F f) const {
     for (const int other : needs_[usize(group)])
@@ -54,15 +54,15 @@ class Dependencies {
   // The group that `group` was merged into.
   int find(int group) const;
   bool path(int early, int late, bool direct_edge_counts) const;
-  // Groups that lead to `late`, or that `early` leads to, between the two in the order.
+  // Groups between the two in the order that `late` needs, or that need `early`.
   std::vector<int> needed_between(int late, int after) const;
   std::vector<int> needing_between(int early, int before) const;
   void assign_positions(std::vector<int> groups, std::vector<int> free);
 
-  std::vector<std::vector<int>> needs_, needed_by_;  // direct edges, by the numbers of their time
-  mutable std::vector<int> merged_into_;             // union-find: itself, or towards its group
+  std::vector<std::vector<int>> needs_, needed_by_;  // direct edges, by group index before merging
+  mutable std::vector<int> merged_into_;             // union-find: the group itself, or its parent
   std::vector<int> position_;                        // in the topological order
-  mutable std::vector<int> seen_early_, seen_late_;  // number of the search that saw the group
+  mutable std::vector<int> seen_early_, seen_late_;  // the last search that saw the group
   mutable int search_ = 0;
 };
 

@@ -44,7 +44,7 @@ Fused Fuser::run() {
     if (on("inline")) find_numbers(live);
     find_joined();
   }
-  // Neither inlined constants nor joined parts are computed as nodes of their own.
+  // Inlined nodes and joined concats are not computed separately.
   for (std::size_t id = 0; id < n; ++id)
     live[id] = live[id] && computes(graph_.nodes[id]) && !out_.inlined[id] && !out_.joined[id];
   find_operands(live);
@@ -76,7 +76,8 @@ void Fuser::find_operands(const std::vector<bool>& live) {
   }
 }
 
-// The flat gradient: every part is itself a gradient that is kept, and they lie side by side.
+// Finds the flat gradient: every part is itself a gradient that is kept, and the parts are adjacent
+// in memory.
 void Fuser::find_joined() {
   const NodeId flat = graph_.find(ir::Result::Kind::flat_gradient, "");
   if (flat < 0 || graph_[flat].op->core != Core::concat) return;
@@ -95,8 +96,8 @@ void Fuser::find_joined() {
   out_.joined[usize(flat)] = true;
 }
 
-// Whether the operand is joined memory that the group writes a part of: it must be written whole
-// before anybody reads it.
+// Whether the operand is joined memory that the group writes a part of. All parts must be written
+// before any group reads it.
 bool Fuser::reads_joined_part(const Operand& operand, int g) const {
   bool own = false;
   if (out_.joined[usize(operand.base)])

@@ -1,5 +1,6 @@
-// The state that the parts of fusing share. Each part is one file of this folder: join, inline,
-// merge, side_by_side, order; fuse.cpp calls them in turn. Inside src/schedule only.
+// Fuser: the state shared by the parts of fusing. Each part is one file of this folder: join,
+// inline, merge, side_by_side, order. fuse.cpp calls them in turn. For use inside src/schedule
+// only.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class Fuser {
     std::size_t operand = 0;
   };
 
-  static constexpr std::size_t kMostNodes = 96;  // of a group, so that programs stay readable
+  static constexpr std::size_t kMostNodes = 96;  // per group, so that programs stay readable
 
   // join.cpp
   void place(ir::NodeId id);
@@ -48,11 +49,11 @@ class Fuser {
   ir::NodeId only_value_read_outside(int g) const;
   void inline_producers();
   bool takes_program(ir::NodeId reader, std::size_t index, const Group& from);
-  // The first reader outside that group, and which of its operands it reads as.
+  // The first reader outside of that group, and the index of the operand that it reads.
   Use reader_of(ir::NodeId id, int own) const;
 
   // merge.cpp
-  // Two groups of rows as one: whether the members of each are lines then, and of which rows.
+  // The shape of two merged groups of rows, and whether the members of each become values per line.
   struct Merged {
     std::int64_t lines = 1, length = 1;
     bool reduces = false, a_lines = false, b_lines = false;
@@ -64,7 +65,7 @@ class Fuser {
   ir::NodeId final_reader(ir::NodeId id) const;
   bool reads(int b, int a) const;
   bool try_to_merge(int a, int b);
-  // Groups that may merge without reading each other.
+  // Groups that may merge even if neither reads the other.
   struct SingleValues {
     std::set<int> plain, reductions;
   };
@@ -100,13 +101,13 @@ class Fuser {
   void absorb(int a, int b);
   Group& group(int g) { return out_.groups[usize(g)]; }
   std::int64_t count(ir::NodeId id) const { return counts_[usize(id)]; }
-  // Whether the operand is that many elements of its base's memory as they stand.
+  // Whether the operand is the whole memory of its base, in order, with that many elements.
   bool alias(const Operand& operand, std::int64_t elements) const {
     return count(operand.base) == elements && operand.map.shape().count() == elements &&
            operand.map.is_contiguous();
   }
 
-  // The groups whose memory is read with an operand.
+  // Visits the groups whose memory the operand reads.
   template <class F>
   void each_source(const Operand& operand, F f) const {
     if (out_.joined[usize(operand.base)]) {
@@ -123,12 +124,12 @@ class Fuser {
   Fused out_;
   Dependencies dependencies_;
   std::vector<std::int64_t> counts_;            // elements of each node
-  std::vector<std::vector<Operand>> operands_;  // of each node that computes
-  std::vector<std::vector<Use>> users_;         // nodes that compute, through views, in order
-  std::vector<bool> held_;                      // results
+  std::vector<std::vector<Operand>> operands_;  // of each node that computes a value
+  std::vector<std::vector<Use>> users_;  // readers that compute a value, through views, in order
+  std::vector<bool> held_;               // results of the graph
 };
 
-// Whether a value per line, seen through the map, is the same along each row.
+// Whether a value per line, seen through the map, is constant along each row.
 bool spreads_lines(const ir::IndexMap& map, std::int64_t lines, std::int64_t length);
 
 }  // namespace tensorgrad::schedule

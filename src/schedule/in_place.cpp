@@ -14,7 +14,7 @@ using ir::NodeId;
 
 namespace {
 
-// Whether the node is inlined work on `old`.
+// Whether the node is inlined and reads `old`, directly or through other inlined nodes.
 bool comes_from(const Graph& graph, const Fused& fused, NodeId id, NodeId old) {
   if (!fused.inlined[usize(id)]) return false;
   return std::any_of(graph[id].inputs.begin(), graph[id].inputs.end(), [&](NodeId input) {
@@ -35,16 +35,16 @@ bool may_overwrite(const Graph& graph, const Fused& fused, NodeId old, NodeId id
       if (base != old && !comes_from(graph, fused, base, old)) continue;
       if (!is_alias(graph, input) || (core != Core::elementwise && core != Core::reduce))
         return false;
-      // Ids are looked at by whoever shares the work, also after their place was written.
+      // All threads that share the work read the ids, possibly after that memory was overwritten.
       if (ir::checks_ids(graph[node])) return false;
-      // Stored as it is, it might be stored after it was overwritten.
+      // A member that only copies `old` might be stored after `old` was overwritten.
       if (passes_through(graph, node) && node != id) return false;
       if (group.kind == Group::Kind::matmul) {
         if (fused.inlined[usize(node)] || fused.product[usize(node)] != fused.product[usize(id)] ||
             core == Core::reduce)
           return false;
         if (graph[id].op->core == Core::reduce)
-          return false;  // made while packing, before the product is worked on
+          return false;  // written while packing, before the epilogue
       } else if (!fused.inlined[usize(node)]) {
         const bool reads_line = core != Core::reduce && fused.line[usize(node)];
         if (reads_line != fused.line[usize(id)]) return false;

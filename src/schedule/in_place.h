@@ -1,14 +1,14 @@
-// When a kernel may write its result where one of its operands lies.
+// Decides when a kernel may write its result over one of its operands.
 #pragma once
 
 #include "schedule/fuse.h"
 
 namespace tensorgrad::schedule {
 
-// Whether the group that makes `id` may write it over `old`, which nobody reads afterwards: the
-// group reads `old`, if at all, only at the very element (or line) that it writes, and before it
-// writes. Rows: a row is read as a whole before any of it is written. Matmul: only work on the
-// product reads it.
+// Whether the group that computes `id` may write it over `old`, which has no later reader. The
+// group may read `old` only at the element (or line) that it writes, and only before it writes.
+// Rows: a row is read completely before any of it is written. Matmul: only the epilogue may read
+// `old`.
 bool may_overwrite(const ir::Graph& graph, const Fused& fused, ir::NodeId old, ir::NodeId id);
 
 }  // namespace tensorgrad::schedule

@@ -1,4 +1,5 @@
-// Fusing, second part: work that is cheaper where it is read moves there and has no memory.
+// Fusing, second part: inlines nodes that are cheaper to compute in their readers. They need no
+// memory.
 #include "schedule/fuser.h"
 
 #include <algorithm>
@@ -11,15 +12,15 @@ using ir::Core;
 using ir::Node;
 using ir::NodeId;
 
-// Elementwise work on positions and numbers alone (masks, mostly) reads no memory: it is cheaper
-// to do again wherever it is wanted.
+// Elementwise ops on positions and constants (mostly masks) read no memory. Recomputing them in
+// each reader is cheaper.
 void Fuser::find_numbers(const std::vector<bool>& live) {
   std::vector<bool> in_memory(usize(graph_.size()), false);
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_[id];
     for (std::size_t i = 0; live[usize(id)] && computes(node) && i < node.inputs.size(); ++i) {
       const Operand seen = operand_of(graph_, node.inputs[i]);
-      bool padded = false;  // the fill is for the value, not for what it is made of
+      bool padded = false;  // the fill replaces the value, not the operands of its node
       for (const ir::Layer& layer : seen.map.layers()) padded = padded || !layer.guards.empty();
       if (padded || reads_memory(node.op->core, i)) in_memory[usize(seen.base)] = true;
     }
@@ -45,7 +46,8 @@ void Fuser::find_numbers(const std::vector<bool>& live) {
   }
 }
 
-// Elementwise work on what is kept anyway would be one more tensor in memory. It leaves the group.
+// An elementwise op on values that are stored anyway would store one more tensor. It leaves the
+// group.
 void Fuser::evict_kept_twice() {
   const int n = static_cast<int>(out_.groups.size());
   for (int g = 0; g < n; ++g) {
@@ -63,8 +65,8 @@ void Fuser::evict_kept_twice() {
   find_dependencies();
 }
 
-// Work on a matmul's result, when only rows and columns read it; work in rows, when one other group
-// of rows or columns reads it.
+// An epilogue op of a matmul that only rows and columns read, or an op in rows that one other group
+// of rows or columns reads.
 bool Fuser::is_kept_twice(NodeId id, int g) {
   const bool rows = group(g).kind == Group::Kind::rows;
   const auto& users = users_[usize(id)];
@@ -80,7 +82,7 @@ bool Fuser::is_kept_twice(NodeId id, int g) {
   return std::all_of(operands_[usize(id)].begin(), operands_[usize(id)].end(),
                      [&](const Operand& o) {
                        if (out_.group[usize(o.base)] != g)
-                         return !rows;  // rows would read one tensor more
+                         return !rows;  // rows would read one more tensor
                        if (held_[usize(o.base)]) return true;
                        const auto& others = users_[usize(o.base)];
                        return std::any_of(others.begin(), others.end(), [&](const Use& use) {
@@ -89,7 +91,7 @@ bool Fuser::is_kept_twice(NodeId id, int g) {
                      });
 }
 
-// From the start: a group that lost a node no longer needs what only that node read.
+// Rebuilds all edges: a group that lost a node no longer needs the operands of that node.
 void Fuser::find_dependencies() {
   std::vector<Dependencies::Edge> edges;
   for (NodeId id = 0; id < graph_.size(); ++id)
@@ -100,7 +102,7 @@ void Fuser::find_dependencies() {
   dependencies_ = Dependencies(static_cast<int>(out_.groups.size()), edges);
 }
 
-// An elementwise group with one reader: its work is done where it is read.
+// Inlines an elementwise group with one reader into that reader.
 void Fuser::inline_producers() {
   for (int g = static_cast<int>(out_.groups.size()) - 1; g >= 0; --g) {
     Group& from = group(g);
@@ -122,7 +124,7 @@ void Fuser::inline_producers() {
   }
 }
 
-// The one value of an elementwise group that is read outside, and there once; -1 for other groups.
+// The one value of an elementwise group that is read outside, by one reader; -1 for other groups.
 NodeId Fuser::only_value_read_outside(int g) const {
   const Group& from = out_.groups[usize(g)];
   if (from.kind != Group::Kind::rows || from.reduces) return -1;
@@ -149,9 +151,9 @@ Fuser::Use Fuser::reader_of(NodeId id, int own) const {
 bool Fuser::takes_program(NodeId reader, std::size_t index, const Group& from) {
   const Operand& operand = operands_[usize(reader)][index];
   for (const ir::Layer& layer : operand.map.layers())
-    if (!layer.guards.empty()) return false;  // a pad fills with its own value
+    if (!layer.guards.empty()) return false;  // a pad has its own fill value
   if (operand.map.shape().count() != count(operand.base))
-    return false;  // computed once, not repeated
+    return false;  // a broadcast value is computed once, not repeatedly
   const bool cheap =
       from.nodes.size() <= 4 && std::none_of(from.nodes.begin(), from.nodes.end(),
                                              [&](NodeId id) { return is_costly(graph_, id); });
@@ -169,9 +171,9 @@ bool Fuser::takes_program(NodeId reader, std::size_t index, const Group& from) {
     case Core::take:
       return index == 1;
     case Core::matmul: {
-      // Packing computes it again for every tile of the other operand. A matrix times a vector adds
-      // in an order that depends on how the matrix lies in memory: it always lies there, whether a
-      // capture keeps it or not.
+      // Packing recomputes the operand for every tile of the other operand. The order of additions
+      // in a matrix-vector product depends on the memory layout of the matrix, so the matrix is
+      // always stored, whether a capture keeps it or not.
       const Shape& shape = graph_[reader].type.shape;
       const std::int64_t again = index == 0 ? shape[-1] : shape[-2];
       if (again == 1) return false;

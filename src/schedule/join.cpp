@@ -11,7 +11,7 @@ using ir::Core;
 using ir::NodeId;
 
 void Fuser::place(NodeId id) {
-  // Products first, then reductions, then the latest.
+  // Matmuls first, then reductions, then the latest group.
   const auto rank = [&](int g) {
     return group(g).kind == Group::Kind::matmul ? 2 : group(g).reduces ? 1 : 0;
   };
@@ -88,7 +88,7 @@ bool Fuser::may_join(NodeId id, int g) {
     return false;
   const Core core = graph_[id].op->core;
   bool fits = false;
-  // A comparison is cheaper to make where it is read than to keep.
+  // Recomputing a comparison in its reader is cheaper than storing it.
   if (core == Core::elementwise && graph_[id].type.dtype == DType::boolean && count(id) > 1)
     return false;
   if (core == Core::elementwise) {
@@ -97,7 +97,7 @@ bool Fuser::may_join(NodeId id, int g) {
     fits = reduction_joins(id, g);
   }
   if (!fits) return false;
-  // Nothing else it reads may need that group.
+  // No other operand may depend on that group.
   bool free = true;
   for (const Operand& operand : operands_[usize(id)])
     each_source(operand, [&](int other) {
@@ -124,7 +124,7 @@ bool Fuser::joins_lines(NodeId id, int g) {
   const bool as_line = to.reduces && count(id) == to.lines && (columns || to.length > 1);
   const bool as_element = !columns && count(id) == to.lines * to.length;
   if (!as_line && !as_element) return false;
-  // Long rows are walked once: nothing of their size may come after the reduction.
+  // Long rows are read once: no value per element may depend on the reduction.
   if (!as_line && to.reduces && to.length > kLongestRow) return false;
   for (const Operand& operand : operands_[usize(id)]) {
     if (out_.group[usize(operand.base)] != g) continue;

@@ -1,5 +1,5 @@
-// Layout: where named tensors lie in a space that outlives a run. Offsets are multiples of 64
-// elements (256 bytes), what the strictest device asks of a binding.
+// Layout: the offsets of named tensors in a space that outlives a run. Offsets are multiples of 64
+// elements (256 bytes), the alignment that the strictest device requires for a binding.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class Layout {
     bool flat = false;  // one element per element of the flat parameters
   };
 
-  // The offset of that tensor, added at the end when it is new.
+  // Returns the offset of the tensor. Appends it if it is new.
   std::int64_t place(const std::string& name, const ir::Type& type) {
     return place(name, type, false);
   }
@@ -45,7 +45,7 @@ class Layout {
   const Entry* find(std::string_view name, bool flat) const;
 
   std::vector<Entry> entries_;
-  std::map<std::pair<bool, std::string>, std::size_t> index_;  // of entries_, by flat and name
+  std::map<std::pair<bool, std::string>, std::size_t> index_;  // into entries_, by flat and name
   std::int64_t elements_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Fusing, third part: whole groups of rows become one, where values pass element by element or from
+// Fusing, third part: merges groups of rows if values pass between them element by element or from
 // a line to its row.
 #include "schedule/fuser.h"
 
@@ -35,7 +35,7 @@ bool Fuser::plain_rows(const Group& g) const {
          });
 }
 
-// Every value that passes between the two does so element by element, or from a line to its row.
+// Whether all values pass between the two groups element by element, or from a line to its row.
 bool Fuser::edges_fit(int a, int b, const Merged& m) const {
   for (const auto& [from, to, from_lines, to_lines] :
        {std::tuple(a, b, m.a_lines, m.b_lines), std::tuple(b, a, m.b_lines, m.a_lines)}) {
@@ -54,7 +54,7 @@ bool Fuser::edges_fit(int a, int b, const Merged& m) const {
                    !spreads_lines(operand.map, m.lines, m.length)) {
           return false;
         } else if (m.length >
-                   kLongestRow) {  // walked once: values per line come after its elements
+                   kLongestRow) {  // read once: values per line are known only after its elements
           return false;
         }
       }
@@ -63,7 +63,8 @@ bool Fuser::edges_fit(int a, int b, const Merged& m) const {
   return true;
 }
 
-// The member that an inlined node is computed for, if it is seen there as it is; -1 otherwise.
+// The member that an inlined node is computed for, if all views in between are aliases; -1
+// otherwise.
 NodeId Fuser::final_reader(NodeId id) const {
   while (out_.inlined[usize(id)]) {
     const Use use = reader_of(id, -1);
@@ -80,8 +81,8 @@ bool Fuser::reads(int b, int a) const {
   return false;
 }
 
-// A group of one value, or a reduction to one value. Two of them may merge without reading each
-// other.
+// A group of one value, or a reduction to one value. Two of these may merge even if neither reads
+// the other.
 bool Fuser::is_single_value(const Group& g) const {
   return g.lines == 1 && (g.reduces || g.length == 1) && plain_rows(g);
 }
@@ -104,8 +105,8 @@ bool Fuser::try_to_merge(int a, int b) {
   return true;
 }
 
-// The groups that `a` may merge with and that have a higher number than `after`: its neighbours,
-// and single values. Two reductions to single values merge only as neighbours.
+// The next group with an index above `after` that `a` may merge with: a neighbour or a single
+// value. Two reductions to single values merge only as neighbours.
 int Fuser::next_to_merge(int a, int after, const std::set<int>& neighbours,
                          const SingleValues& singles) const {
   int best = -1;
@@ -121,7 +122,7 @@ int Fuser::next_to_merge(int a, int after, const std::set<int>& neighbours,
   return best;
 }
 
-// Every group is tried with the groups of higher numbers, in order, until nothing changes.
+// Tries every group with the groups of higher indices, in order, until nothing changes.
 void Fuser::merge_rows() {
   const int n = static_cast<int>(out_.groups.size());
   for (bool again = true; again;) {

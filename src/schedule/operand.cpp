@@ -11,7 +11,7 @@ using ir::NodeId;
 
 namespace {
 
-// The program of one elementwise node alone.
+// The program of a single elementwise node.
 struct Alone {
   ir::ScalarProgram program;
   std::vector<ir::Reg> operands;

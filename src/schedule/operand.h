@@ -1,4 +1,4 @@
-// Nodes as kernels see them: through their views, down to what holds numbers.
+// Nodes as kernels see them: through their views, down to the base that holds the values.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,26 @@ using ir::base_of;
 using ir::Operand;
 using ir::operand_of;
 
-// Whether the view is its base's memory as it stands, only with another shape.
+// Whether the view is a reshape of its base's memory, in the same order.
 bool is_alias(const ir::Graph& graph, ir::NodeId id);
-// Whether a node makes numbers: neither leaf, constant, iota nor view.
+// Whether a node computes values: it is not a leaf, constant, iota or view.
 bool computes(const ir::Node& node);
-// Whether the operand must lie in memory: what ids point into, and what kernels of one node read.
+// Whether the operand must be in memory: tensors indexed by ids, and operands of single-node
+// kernels.
 bool reads_memory(ir::Core core, std::size_t index);
 
-// Elementwise nodes: arithmetic per element, and whether it is more than the memory it would save.
+// Elementwise nodes: operations per element, and whether they cost more than the memory traffic
+// they would save.
 std::int64_t operations(const ir::Graph& graph, ir::NodeId id);
 bool is_costly(const ir::Graph& graph, ir::NodeId id);
-// Elementwise nodes: the value is an operand as it is.
+// Elementwise nodes: whether the value is a copy of an operand.
 bool passes_through(const ir::Graph& graph, ir::NodeId id);
 
-// A reduction as lines and length, and the order of the operand's axes that makes them so.
+// A reduction as lines and length, and the permutation of the operand's axes that gives this form.
 struct ReduceShape {
   std::int64_t lines = 1, length = 1;
   bool along_rows = true;  // the reduced axes are the last ones
-  std::vector<int> order;  // of the operand's axes: kept then reduced, or reduced then kept
+  std::vector<int> order;  // axes of the operand: kept then reduced, or reduced then kept
 };
 ReduceShape reduce_shape(const ir::Graph& graph, ir::NodeId id);
 

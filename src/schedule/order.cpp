@@ -1,4 +1,4 @@
-// The order of the groups.
+// Fusing, last part: the order of the groups.
 #include "schedule/fuser.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ using ir::Core;
 using ir::Node;
 using ir::NodeId;
 
-// What reads a parameter or state comes before the group that overwrites it.
+// Orders the readers of a parameter or state before the group that overwrites it.
 void Fuser::link_updates() {
   std::map<ir::Target, std::vector<NodeId>> readers;
   std::vector<NodeId> checks;
@@ -35,7 +35,7 @@ void Fuser::link_updates() {
       if (reader != writer && !dependencies_.needs(reader, writer))
         dependencies_.link(writer, reader);
     };
-    // A bad id is found before anything is overwritten.
+    // Bad ids must be found before anything is overwritten.
     std::for_each(checks.begin(), checks.end(), link);
     const std::vector<NodeId>& own = readers[ir::target_of(result)];
     std::for_each(own.begin(), own.end(), link);
@@ -55,9 +55,9 @@ bool Fuser::is_small(const Group& g) const {
   });
 }
 
-// Groups by the last node they hold, as far as dependencies allow: close to the order of the
-// program. Small ones that are ready with the first share its stage: the gradient of a weight is
-// computed beside that of the layer's input.
+// Topological order of the groups, by the last node of each group: close to the order of the
+// program. Small groups that are ready at the same time share a stage: the gradient of a weight is
+// computed together with that of the layer's input.
 void Fuser::order() {
   link_updates();
   const int n = static_cast<int>(out_.groups.size());

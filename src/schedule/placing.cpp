@@ -1,4 +1,4 @@
-// Where every tensor of a plan lies in memory.
+// Assigns an address to every tensor of a plan.
 #include "schedule/placing.h"
 
 #include <algorithm>
@@ -94,7 +94,7 @@ class Planner {
     return entry->offset;
   }
 
-  // Where the flat parameters start. The parameters lie as the ranges say.
+  // The offset of the flat parameters. The ranges give the location of each parameter.
   std::int64_t flat_offset() const {
     const std::vector<ir::FlatRange>& ranges = plan_.graph.flat;
     if (ranges.empty()) internal_error("flat parameters without ranges");
@@ -105,7 +105,7 @@ class Planner {
     return start;
   }
 
-  // For each node the last step that reads it from memory, and whether any does.
+  // Finds the last step that reads each node from memory, if any.
   void find_reads() {
     const Graph& graph = plan_.graph;
     last_read_.assign(usize(graph.size()), -1);
@@ -121,7 +121,8 @@ class Planner {
         }
   }
 
-  // Of a step; before the first and behind the last there is nothing.
+  // The stage of a step. Before the first step it is -1; after the last step it is the last stage
+  // plus one.
   int stage(int step) const {
     if (step < 0) return -1;
     const auto s = usize(step);
@@ -139,7 +140,7 @@ class Planner {
   }
   std::int64_t count(NodeId id) const { return plan_.graph[id].type.shape.count(); }
 
-  // Whether nobody reads `old` once the step that makes `id` writes over it.
+  // Whether `old` has no reader after the step that computes `id` overwrites it.
   bool is_free(NodeId old, NodeId id) const {
     const int last = last_read_[usize(old)];
     if (stage(last) != stage(born(id))) return last < born(id);
@@ -172,8 +173,8 @@ class Planner {
     return leaf->second;
   }
 
-  // A result is computed straight into its place; an update that still has readers of the old value
-  // is copied there at the end.
+  // Results are written directly to their final address. An update whose old value still has
+  // readers is copied there at the end.
   void place_results() {
     const Graph& graph = plan_.graph;
     std::vector<Step> late;
@@ -226,7 +227,7 @@ class Planner {
     plan_.peak_stage = peak.when;
   }
 
-  // Gives the value a block of its own, or that of an operand which it overwrites.
+  // Assigns a new block to the value, or the block of an operand that it overwrites.
   void add_block(const Step& step, Stored& stored, int born, std::vector<Block>& blocks,
                  std::vector<int>& block_of) {
     const NodeId id = stored.node;
@@ -255,8 +256,8 @@ class Planner {
         if (step.copied < 0) stored.place = *plan_.places[usize(stored.node)];
   }
 
-  // A temporary of the same size that this step is the last to read, and reads where it writes; -1:
-  // none.
+  // A temporary of the same size whose last reader is this step, and which may be overwritten; -1
+  // if there is none.
   NodeId operand_to_overwrite(const Step& step, NodeId id, const std::vector<int>& block_of) const {
     for (const NodeId node : step.group.nodes)
       for (const NodeId input : plan_.graph[node].inputs) {
@@ -276,9 +277,9 @@ class Planner {
   const std::vector<std::string>& without_;
   const std::int64_t piece_;
   std::vector<int> last_read_;
-  std::vector<bool> shared_;  // other steps of the same stage read it, too, when it is read last
-  std::vector<std::pair<NodeId, int>> temporaries_;  // and the block that each lies in
-  std::map<ir::Target, NodeId> writable_;            // the leaf of each
+  std::vector<bool> shared_;  // another step of the stage of the last read reads it too
+  std::vector<std::pair<NodeId, int>> temporaries_;  // and the block of each
+  std::map<ir::Target, NodeId> writable_;            // the leaf of each target
 };
 
 }  // namespace

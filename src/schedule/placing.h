@@ -1,4 +1,4 @@
-// Stage `plan`, its larger part: gives every tensor of fused groups its place in memory.
+// The larger part of stage `plan`: assigns an address to every tensor of the fused groups.
 #pragma once
 
 #include "schedule/plan.h"

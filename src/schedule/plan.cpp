@@ -18,7 +18,7 @@ std::int64_t Plan::arena_bytes() const {
 
 namespace {
 
-// The groups of one stage one after the other, those that write least first.
+// Puts the groups of one stage into separate stages, those that write least first.
 Fused apart(const Plan& plan, int stage) {
   Fused out = plan.fused;
   const auto first = std::find_if(out.groups.begin(), out.groups.end(),
@@ -54,7 +54,7 @@ bool shares_stage(const Plan& plan, int stage) {
                        [&](const Group& g) { return g.stage == stage; }) > 1;
 }
 
-// Bytes that are worth a stage more.
+// The minimum saving in bytes that justifies one more stage.
 std::int64_t worthwhile(std::int64_t arena_bytes) {
   return std::max<std::int64_t>(1 << 19, arena_bytes / 256);
 }
@@ -64,8 +64,8 @@ std::int64_t worthwhile(std::int64_t arena_bytes) {
 Plan plan(const Graph& graph, Fused fused, const Layouts& layouts,
           const std::vector<std::string>& without, std::int64_t piece) {
   Plan best = place(graph, std::move(fused), layouts, without, piece);
-  // Kernels that run at the same time need their memory at the same time. Where that decides how
-  // much is needed, they take turns.
+  // Kernels that run concurrently need their memory at the same time. If this determines the peak,
+  // they run one after the other.
   while (shares_stage(best, best.peak_stage)) {
     Plan other = place(graph, apart(best, best.peak_stage), layouts, without, piece);
     if (other.arena_bytes() + worthwhile(best.arena_bytes()) > best.arena_bytes()) break;

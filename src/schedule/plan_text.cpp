@@ -1,4 +1,4 @@
-// A Plan as people read it: a table of kernels, under each the tensors that it writes.
+// Prints a Plan for people: a table of kernels, and under each kernel the tensors that it writes.
 #include <fmt/format.h>
 
 #include "ir/primitive.h"
@@ -45,8 +45,8 @@ std::string_view Step::kind() const {
   return "?";
 }
 
-// Of the member that costs most: a matmul, a kernel of one node, a reduction; else the first that
-// has a line.
+// The location of the most expensive member: a matmul, a single-node kernel, a reduction; otherwise
+// of the first member that has a source line.
 std::string Plan::where(const Step& step) const {
   const auto rank = [&](NodeId id) {
     const ir::CallSite& site = graph.sites[usize(graph[id].site)];

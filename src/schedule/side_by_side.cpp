@@ -1,5 +1,5 @@
-// Fusing, fourth part: groups that do not need each other and are alike become one kernel: products
-// with one left operand, reductions of one shape, and column sums that ride with a product.
+// Fusing, fourth part: merges similar, independent groups into one kernel: matmuls with the same
+// left operand, reductions of the same shape, and column sums that a matmul computes on the side.
 #include "schedule/fuser.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using ir::Core;
 using ir::IndexMap;
 using ir::NodeId;
 
-// What a group reads, but for constants and single values.
+// The tensors that a group reads, except constants and single values.
 std::vector<NodeId> Fuser::shared_bases(const Group& g) const {
   std::vector<NodeId> out;
   for (const NodeId id : g.nodes)
@@ -38,7 +38,7 @@ bool Fuser::may_be_beside(const Group& g) const {
   return g.reduces && (g.kind == Group::Kind::columns || g.length > kLongestRow || g.lines == 1);
 }
 
-// Which axes are reduced must agree, for the rows of a columns kernel to be the same ones.
+// The reduced axes must be the same, so that the rows of a columns kernel are the same.
 bool Fuser::same_lines(const Group& a, const Group& b) const {
   if (a.kind != b.kind || a.lines != b.lines || a.length != b.length) return false;
   if (!may_be_beside(a) || !may_be_beside(b)) return false;
@@ -71,8 +71,7 @@ NodeId Fuser::first_product(const Group& g) const {
 }
 
 void Fuser::merge_side_by_side() {
-  // Groups that may be alike read the same tensor: matmuls as their left operand, reductions as
-  // any.
+  // Candidates read the same tensor: matmuls as their left operand, reductions as any operand.
   std::unordered_map<NodeId, std::vector<int>> by_left, by_operand;
   const auto each_base = [&](const Group& g, auto f) {
     if (g.kind == Group::Kind::matmul)
@@ -106,7 +105,7 @@ void Fuser::merge_side_by_side() {
   }
 }
 
-// A group that is one sum down the columns of a matrix.
+// Whether the group is one sum down the columns of a matrix.
 bool Fuser::is_column_sum(const Group& g) const {
   const bool downward =
       g.kind == Group::Kind::columns || (g.kind == Group::Kind::rows && g.reduces && g.lines == 1);
@@ -116,7 +115,7 @@ bool Fuser::is_column_sum(const Group& g) const {
          sum.type.dtype == DType::f32;
 }
 
-// The sum of a right operand over its rows (a bias gradient) is made while it is packed.
+// The matmul computes the sum of its right operand over rows (a bias gradient) while packing it.
 void Fuser::ride_with_products() {
   const int n = static_cast<int>(out_.groups.size());
   std::unordered_map<NodeId, std::vector<int>> by_right;  // matmul groups, in order

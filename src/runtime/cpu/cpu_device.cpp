@@ -20,7 +20,7 @@ namespace tensorgrad::runtime {
 
 namespace {
 
-// Zeroed by the system where it can, so that large arenas cost nothing before they are used.
+// The system zeroes the memory if possible, so that large arenas cost nothing before they are used.
 class CpuBuffer : public Buffer {
  public:
   CpuBuffer(std::int64_t elements, std::string_view what) {
@@ -64,7 +64,7 @@ class CpuEmitted : public Emitted {
       report();
     }
   }
-  // The routines are part of the program: all that is made for a kernel are their arguments.
+  // The routines are part of the program. Only their arguments are generated for a kernel.
   std::string text() const override {
     std::string out = fmt::format("{} vector instructions\n", cpu::simd_target());
     for (std::size_t i = 0; i < names.size(); ++i)
@@ -166,7 +166,7 @@ class CpuDevice : public Device {
     own.times.clear();
     const bool profiling = profiling_;
     const cpu::Pool::Step step(pool_);
-    const cpu::FlushSubnormals flush;  // between the pool's rounds too
+    const cpu::FlushSubnormals flush;  // also between the rounds of the pool
     for (std::size_t i = 0; i < code.compiled.size(); ++i) {
       try {
         if (profiling)
@@ -195,7 +195,7 @@ class CpuDevice : public Device {
         .count();
   }
 
-  std::atomic<bool> profiling_ = false;  // by any of the programs that share the device
+  std::atomic<bool> profiling_ = false;  // set by any of the programs that share the device
   cpu::Pool pool_;
 };
 

@@ -18,9 +18,9 @@ namespace {
 using ir::Kernel;
 
 constexpr std::int64_t kWorthwhile =
-    std::int64_t{1} << 30;         // operations: smaller ones share the device with others
-constexpr double kClearly = 0.97;  // of the time of the choice by shape; less is noise
-constexpr double kTrial = 1000;    // microseconds that a trial should last
+    std::int64_t{1} << 30;         // operations: smaller matmuls share the device with others
+constexpr double kClearly = 0.97;  // of the time of the default tiles; a smaller gain is noise
+constexpr double kTrial = 1000;    // target duration of a trial in microseconds
 constexpr int kTrials = 3;
 
 std::int64_t operations(const ir::MatmulKernel& matmul) {
@@ -30,8 +30,8 @@ std::int64_t operations(const ir::MatmulKernel& matmul) {
   return out;
 }
 
-// A view may be a small part of its tensor, which a trial does not need: what counts is where the
-// first element that it reads lies,
+// A view may be a small part of its tensor. A trial does not need the whole tensor, only the offset
+// of the first element that the view reads,
 std::int64_t start(const ir::IndexMap& map) { return map.layers()[0].address.offset; }
 
 bool runs_backwards(const ir::IndexMap& map) {
@@ -40,7 +40,7 @@ bool runs_backwards(const ir::IndexMap& map) {
   return false;
 }
 
-// and how many elements there are from there to the last.
+// and the number of elements from there to the last one.
 std::int64_t reach(const ir::IndexMap& map) {
   std::int64_t last = 0;
   for (int axis = 0; axis < map.shape().rank(); ++axis)
@@ -70,7 +70,7 @@ Tuning tuning_for(const AdapterInfo& adapter) {
 }
 
 bool compact(Kernel& kernel, Elements& elements) {
-  // In the order in which they are met, wherever they lie.
+  // In the order of first use, not of addresses.
   struct Tensor {
     ir::Place place;
     std::int64_t count = 0, offset = 0;
@@ -95,7 +95,7 @@ bool compact(Kernel& kernel, Elements& elements) {
   elements.fill(0);
   for (Tensor& tensor : tensors) {
     std::int64_t& end = elements[usize(tensor.place.space)];
-    tensor.offset = end + tensor.place.offset % 4;  // whether quads can be read stays as it is
+    tensor.offset = end + tensor.place.offset % 4;  // keeps the alignment to quads
     end += round_up(tensor.place.offset % 4 + tensor.count, 64);
   }
   const auto move = [&](ir::Place& place, std::int64_t first = 0) {
@@ -137,14 +137,14 @@ void Tuner::choose(std::vector<Kernel>& kernels, const wgsl::Target& target,
     const auto text = choices_.find(adapter_, choice.key);
     const auto size = ir::parse_tile_size(text.value_or(""));
     if (!size) continue;
-    // A file from elsewhere may name what is no alternative here.
+    // A file from another machine may name tiles that are not an alternative here.
     if (const auto tiles = kernels::alternative(*choice.matmul, ir::gpu_model(), *size))
       choice.matmul->variant = *tiles;
   }
   choices_.save();
 }
 
-// Those that nobody has measured yet, equal ones once.
+// Measures each distinct matmul once, unless it was measured before.
 void Tuner::measure(const std::vector<Choice>& open, const wgsl::Target& target,
                     const CompileCallback& progress) {
   std::map<std::string, const Choice*> unknown;
@@ -160,8 +160,7 @@ void Tuner::measure(const std::vector<Choice>& open, const wgsl::Target& target,
     try {
       choices_.add(adapter_, key, ir::text(fastest(choice->alone, choice->elements, target)),
                    choice->name);
-    } catch (
-        const DeviceError&) {  // no room for trials, or a driver that does not like one of them
+    } catch (const DeviceError&) {  // no memory for trials, or a driver that rejects one of them
       if (gpu_.lost()) throw;
     }
     ++done;
@@ -181,7 +180,7 @@ ir::TileSize Tuner::fastest(const Kernel& kernel, const Elements& elements,
   return best.value();
 }
 
-// Compiled side by side.
+// Compiles the trials concurrently.
 std::vector<Tuner::Trial> Tuner::trials(const Kernel& kernel, const wgsl::Target& target) {
   std::vector<Trial> out;
   std::vector<PipelineSpec> specs;
@@ -232,7 +231,7 @@ double Tuner::microseconds(const Trial& trial, const Elements& elements) {
                .count() /
            repeats;
   };
-  time(1);  // clocks rise, caches fill
+  time(1);  // warm-up: clocks rise, caches fill
   const int repeats = static_cast<int>(std::clamp(kTrial / time(1), 1.0, 50.0));
   double best = time(repeats);
   for (int i = 1; i < kTrials; ++i) best = std::min(best, time(repeats));

@@ -1,5 +1,5 @@
-// Which of the tiles that give a matmul the same bits is fastest on this adapter: measured once,
-// remembered in a file.
+// Tuner: finds the fastest tiles for a matmul on this adapter among those that give the same bits.
+// It measures once and stores the result in a file.
 #pragma once
 
 #include <array>
@@ -17,37 +17,38 @@
 namespace tensorgrad::webgpu {
 
 enum class Tuning {
-  off,       // tiles as they were chosen by shape
-  remember,  // what the file says; nothing is measured
+  off,       // default tiles, chosen by shape
+  remember,  // uses the file, never measures
   measure,
 };
 
-// What TENSORGRAD_TUNE says, if it is set: "on" or "off". Another word is a user's error.
+// The value of TENSORGRAD_TUNE, if it is set: "on" or "off". Any other value is a UserError.
 std::optional<bool> asked_to_tune();
 
-// As TENSORGRAD_TUNE says; without it, hardware is measured and software is not worth it.
+// Follows TENSORGRAD_TUNE. By default, hardware adapters are measured and software adapters are
+// not.
 Tuning tuning_for(const AdapterInfo& adapter);
 
-using Elements = std::array<std::int64_t, ir::kSpaces>;  // of each space
+using Elements = std::array<std::int64_t, ir::kSpaces>;  // elements per space
 
 class Tuner {
  public:
   Tuner(Gpu& gpu, Tuning tuning, Choices choices = Choices(Choices::default_file()));
 
-  // Replaces the tiles of matmuls by faster ones of the same bits. `progress` is told how many of
-  // those to measure are done; nothing where there are none.
+  // Replaces the tiles of matmuls by faster ones that give the same bits. Reports to `progress` how
+  // many of the measurements are done; makes no report if there is nothing to measure.
   void choose(std::vector<ir::Kernel>& kernels, const wgsl::Target& target,
               const CompileCallback& progress = {});
 
-  std::int64_t measured() const { return measured_; }  // matmuls so far
+  std::int64_t measured() const { return measured_; }  // number of matmuls measured so far
 
  private:
-  // A matmul that has a choice.
+  // A matmul with more than one choice of tiles.
   struct Choice {
     ir::MatmulKernel* matmul;
     ir::Kernel alone;  // compact
     Elements elements{};
-    std::string key, name;  // of the shader with the tiles by shape
+    std::string key, name;  // of the shader with the default tiles
   };
   void measure(const std::vector<Choice>& open, const wgsl::Target& target,
                const CompileCallback& progress);
@@ -68,9 +69,9 @@ class Tuner {
   std::int64_t measured_ = 0;
 };
 
-// The kernel with its tensors side by side from the start of each space, and how many elements of
-// each it needs then: the same matmul of another model or another layer is the same text. False
-// when what a load reads is not plain to see.
+// Moves the kernel's tensors next to each other at the start of each space, and computes how many
+// elements of each space it then needs. The same matmul in another model or layer then has the same
+// text. Returns false if the range of a load cannot be determined.
 bool compact(ir::Kernel& kernel, Elements& elements);
 
 }  // namespace tensorgrad::webgpu

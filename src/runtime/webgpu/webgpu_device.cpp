@@ -20,12 +20,12 @@ namespace {
 
 using wgsl::Region;
 
-// Runs are handed over together while the device has work: a submit costs as much as twenty
+// Runs are submitted in batches while the device is busy: a submit costs as much as twenty
 // dispatches.
 constexpr std::int64_t kDispatchesTogether = 256;
-// Elements behind those that were asked for, to the next quad and one more: shaders may see memory
-// as quads, the place of an empty tensor may be the end, and where nothing may be read, its first
-// element is.
+// Extra elements after the requested ones, up to the next quad and one more. Shaders may access
+// memory as quads, an empty tensor may be placed at the end, and a load whose guard fails reads the
+// first element.
 constexpr std::int64_t kBehind = 4;
 
 class GpuBuffer : public Buffer {
@@ -33,7 +33,7 @@ class GpuBuffer : public Buffer {
   GpuBuffer(std::shared_ptr<webgpu::Buffer> buffer, std::uint64_t serial)
       : buffer_(std::move(buffer)), serial_(serial) {}
   const webgpu::Buffer& get() const { return *buffer_; }
-  std::uint64_t serial() const { return serial_; }  // never given twice, as addresses are
+  std::uint64_t serial() const { return serial_; }  // unique, unlike addresses, which are reused
 
  private:
   std::shared_ptr<webgpu::Buffer> buffer_;
@@ -42,7 +42,7 @@ class GpuBuffer : public Buffer {
 
 // One dispatch of a program.
 struct Dispatch {
-  std::int64_t kernel = 0;  // its place among those that were loaded
+  std::int64_t kernel = 0;  // index among the loaded kernels
   wgsl::Shader shader;
   std::shared_ptr<const webgpu::Pipeline> pipeline;
   std::shared_ptr<const webgpu::BindGroup> buffers;
@@ -54,7 +54,7 @@ struct Dispatches {
   bool is_bound = false;
   bool has_run = false;
   std::array<std::uint64_t, ir::kSpaces + 1>
-      bound{};  // serials of the buffers that the bind groups were made for
+      bound{};  // serials of the buffers that the bind groups refer to
 };
 
 class GpuLoaded : public Loaded {
@@ -80,7 +80,7 @@ class GpuLoaded : public Loaded {
   const CompileCallback progress;
   Dispatches together;
   std::optional<Dispatches>
-      apart;  // one kernel a dispatch, so that its time can be told; made when it is asked for
+      apart;  // one kernel per dispatch, to measure each kernel; created on demand
 };
 
 class GpuPending : public Pending {
@@ -154,7 +154,7 @@ class WebGpuDevice : public Device {
         mutex_);
   }
 
-  // Tunes, which may measure, and writes the shaders.
+  // Tunes, which may measure, and generates the shaders.
   std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
                                       const CompileCallback& progress) override {
     std::lock_guard lock(*mutex_);
@@ -228,14 +228,14 @@ class WebGpuDevice : public Device {
     recorded_ = 0;
   }
 
-  // One dispatch at a time: a software driver compiles a shader when it first runs.
+  // Runs one dispatch at a time, because a software driver compiles a shader when it first runs.
   void run_first(const Dispatches& run, const CompileCallback& progress) {
     const auto total = static_cast<std::int64_t>(run.list.size());
     bool listens = true;
     const auto report = [&](std::int64_t done) {
       try {
         if (listens) progress({done, total, CompileWork::first_run});
-      } catch (...) {  // the run goes on: half a step must not stay on the device
+      } catch (...) {  // continue the run: a step must not stop halfway
         listens = false;
       }
     };
@@ -272,7 +272,7 @@ class WebGpuDevice : public Device {
     return ready(std::move(list), own.progress);
   }
 
-  // With pipelines, and memory for partial results.
+  // Adds pipelines, and memory for partial results.
   Dispatches ready(std::vector<Dispatch> list, const CompileCallback& progress) {
     std::int64_t scratch = 0;
     std::vector<webgpu::PipelineSpec> specs;
@@ -333,7 +333,7 @@ class WebGpuDevice : public Device {
   webgpu::Tuner tuner_;
   bool profiling_ = false;
   std::int64_t recorded_ = 0;  // dispatches since the last submit
-  std::uint64_t buffers_ = 0;  // made so far
+  std::uint64_t buffers_ = 0;  // number of buffers created so far
 };
 
 }  // namespace
@@ -342,8 +342,8 @@ bool is_lost(Device& device) { return static_cast<WebGpuDevice&>(device).lost();
 webgpu::Gpu& gpu_under(Device& device) { return static_cast<WebGpuDevice&>(device).gpu(); }
 
 std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name) {
-  // Shaders are ours and stay inside their memory; clamping every index costs a tenth of a
-  // matmul.
+  // The shaders are generated and stay inside their buffers. Clamping every index would cost a
+  // tenth of a matmul.
   webgpu::GpuOptions options;
   options.enable = {"disable_robustness"};
   std::unique_ptr<webgpu::Gpu> gpu = webgpu::Gpu::open(adapter, options);
@@ -352,7 +352,7 @@ std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name
 }
 
 std::shared_ptr<Device> make_webgpu_device(std::unique_ptr<webgpu::Gpu> gpu, std::string name) {
-  // Its owner may be waiting for it: nothing is measured.
+  // Never measures: the owner of the Gpu may be waiting for it.
   const bool off = webgpu::tuning_for(gpu->info()) == webgpu::Tuning::off;
   return std::make_shared<WebGpuDevice>(std::move(gpu), std::move(name),
                                         off ? webgpu::Tuning::off : webgpu::Tuning::remember);

@@ -17,9 +17,9 @@ std::shared_ptr<Device> make_webgpu_device(std::size_t adapter, std::string name
 // Uses a Gpu that is already open.
 std::shared_ptr<Device> make_webgpu_device(std::unique_ptr<webgpu::Gpu> gpu, std::string name);
 
-// Whether the device was lost: it will never run anything again.
+// Whether the device was lost. A lost device never runs anything again.
 bool is_lost(Device& device);
-// The Gpu of a device that make_webgpu_device() made.
+// The Gpu of a device created by make_webgpu_device().
 webgpu::Gpu& gpu_under(Device& device);
 
 }  // namespace tensorgrad::runtime
