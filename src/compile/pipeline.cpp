@@ -87,7 +87,6 @@ void run_update(Compilation& c) {
   options.purpose = *c.purpose;
   optim::append_update(c.builder, c.loss, c.trained, c.request.flat_elements, options);
   c.updated = keep(std::move(c.builder.graph));
-  c.builder = ops::Builder();
 }
 
 // The last graph before `simplify`.
@@ -100,6 +99,7 @@ void run_simplify(Compilation& c) {
   if (!c.captures)
     std::erase_if(graph.results, [](const Result& r) { return r.kind == Result::Kind::capture; });
   c.simplified = keep(passes::simplify(std::move(graph), c.device->model(), c.request.without));
+  c.builder = ops::Builder();  // nothing is appended any more
 }
 
 void run_materialise(Compilation& c) { c.materialised = keep(passes::materialise(*c.simplified)); }
@@ -167,7 +167,7 @@ constexpr Stage kPipeline[] = {
      print_graph<&C::updated>,
      updates},
     {Id::simplify,
-     {"simplify", "composites are written out, and nothing is computed in vain", "Graph", "Graph"},
+     {"simplify", "composites are expanded, and no unused value is computed", "Graph", "Graph"},
      run_simplify,
      print_graph<&C::simplified>},
     {Id::materialise,
@@ -198,6 +198,13 @@ constexpr Stage kPipeline[] = {
      run_load,
      [](const C& c) { return c.loaded->text(); }},
 };
+
+constexpr bool in_order() {
+  for (std::size_t i = 0; i < std::size(kPipeline); ++i)
+    if (usize(kPipeline[i].id) != i) return false;
+  return true;
+}
+static_assert(in_order(), "Stage::Id lists the stages in the order of the table");
 
 using Clock = std::chrono::steady_clock;
 

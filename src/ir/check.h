@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ir/graph.h"
+#include "ir/primitive.h"
 
 namespace tensorgrad::ir {
 
@@ -28,10 +29,11 @@ class Checker {
 
  private:
   std::string leaf(const Node& node, NodeId id);
+  std::string flat_gradient(const Result& result) const;
   std::string update(const Result& result) const;
 
   const Graph& graph_;
-  std::map<std::pair<std::string, std::string>, NodeId> leaves_;  // by op and name
+  std::map<std::pair<Core, std::string>, NodeId> leaves_;  // by op and name
   std::set<std::pair<Result::Kind, std::string>> results_;
   std::set<std::string> ranges_;    // names of the parameters
   std::int64_t end_of_ranges_ = 0;  // end of the last range in the flat parameters

@@ -74,9 +74,11 @@ constexpr MatmulUnitModel kUnits[] = {
 constexpr DeviceModel cpu_with(std::span<const MatmulUnitModel> units) {
   return {
       .name = "cpu",
-      // Copied from the GPU. The CPU values have not been measured yet.
-      .apart = kGpu.apart,
-      .side_by_side = kGpu.side_by_side,
+      // The same values as the GPU's, from before there were models: not measured on a CPU yet.
+      .apart = {.from = std::int64_t{1} << 26, .below = std::int64_t{1} << 30},
+      .side_by_side = {.elements = std::int64_t{1} << 22,
+                       .operations = std::int64_t{1} << 30,
+                       .kernels = 4},
       // Rows up to `longest` fit into scratch memory: schedule::kLongestRow.
       .rows = {.longest = 4096, .least_part = 1 << 14},
       .columns = {.turns = 256},

@@ -137,10 +137,11 @@ class Parser {
     FlatRange range;
     line.read(range.parameter);
     line.expect('=');
-    Shape bounds;
-    line.read(bounds);
-    if (bounds.rank() != 2) line.fail("a range is [offset,elements]: {}", bounds.text());
-    range.offset = bounds[0], range.elements = bounds[1];
+    line.expect('[');
+    line.read(range.offset);
+    line.expect(',');
+    line.read(range.elements);
+    line.expect(']');
     if (const std::string fault = checker_.range(range); !fault.empty())
       line.fail("{} {}: {}", kRangeWord, quote(range.parameter), fault);
     graph_.flat.push_back(std::move(range));

@@ -20,6 +20,7 @@ template <class Rule>
 std::vector<NodeId> rebuild(const Graph& from, Graph& to, Rule rule) {
   to.sites = from.sites;
   to.flat = from.flat;
+  to.nodes.reserve(from.nodes.size());
   std::vector<NodeId> renamed(usize(from.size()), -1);
   for (NodeId id = 0; id < from.size(); ++id) {
     Node node = from[id];

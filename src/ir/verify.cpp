@@ -50,12 +50,16 @@ std::string Checker::leaf(const Node& node, NodeId id) {
   const auto* attrs = std::get_if<LeafAttrs>(&node.attrs);
   if (!attrs) return "a leaf has no name";
   const bool flat = node.op->core == Core::flat_parameters || node.op->core == Core::flat_state;
+  if (node.op->core == Core::flat_parameters && !attrs->name.empty())
+    return "the flat parameters have no name";
+  if (node.op->core == Core::flat_state && attrs->name.empty()) return "flat state has a name";
+  if (flat && ranges_.empty()) return fmt::format("{} needs ranges", node.op->name);
   if (flat && node.type.shape.rank() != 1)
     return fmt::format("{} has one axis, not {}", node.op->name, node.type.shape.text());
   if (flat && node.type.shape.count() < end_of_ranges_)
     return fmt::format("the ranges end at {}, and {} has {} elements", end_of_ranges_,
                        node.op->name, node.type.shape.count());
-  const auto [first, is_new] = leaves_.try_emplace({std::string(node.op->name), attrs->name}, id);
+  const auto [first, is_new] = leaves_.try_emplace({node.op->core, attrs->name}, id);
   if (is_new) return "";
   return fmt::format("{} \"{}\" occurs twice: %{} and %{}", node.op->name, attrs->name,
                      first->second, id);
@@ -66,9 +70,18 @@ std::string Checker::result(const Result& result) {
     return fmt::format("%{} does not exist", result.node);
   if (!results_.emplace(result.kind, result.name).second)
     return "two results have this kind and name";
-  if (result.kind == Result::Kind::flat_gradient && !result.name.empty())
-    return "the flat gradient has no name";
+  if (result.kind == Result::Kind::flat_gradient) return flat_gradient(result);
   return is_update(result) ? update(result) : "";
+}
+
+std::string Checker::flat_gradient(const Result& result) const {
+  if (!result.name.empty()) return "the flat gradient has no name";
+  const auto flat = leaves_.find({Core::flat_parameters, ""});
+  if (flat == leaves_.end()) return "there are no flat parameters";
+  const Type &type = graph_[result.node].type, &wanted = graph_[flat->second].type;
+  if (type == wanted) return "";
+  return fmt::format("%{} is {}, and the flat parameters are {}", result.node, type.text(),
+                     wanted.text());
 }
 
 std::string Checker::range(const FlatRange& range) {
@@ -82,10 +95,9 @@ std::string Checker::range(const FlatRange& range) {
 
 std::string Checker::update(const Result& result) const {
   const bool flat = result.kind == Result::Kind::flat_update;
-  const auto parameter = flat && !result.name.empty()
-                             ? leaves_.end()
-                             : leaves_.find({flat ? "flat_parameters" : "parameter", result.name});
-  const auto state = leaves_.find({flat ? "flat_state" : "state", result.name});
+  const auto parameter =
+      leaves_.find({flat ? Core::flat_parameters : Core::parameter, result.name});
+  const auto state = leaves_.find({flat ? Core::flat_state : Core::state, result.name});
   if (parameter == leaves_.end() && state == leaves_.end())
     return flat ? "no flat state has that name" : "no parameter and no state has that name";
   if (parameter != leaves_.end() && state != leaves_.end())

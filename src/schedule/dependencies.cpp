@@ -50,12 +50,15 @@ int Dependencies::find(int group) const {
 }
 
 void Dependencies::link(int group, int other) {
-  if (group == other) return;
+  if (!try_to_link(group, other)) internal_error("groups depend on each other");
+}
+
+bool Dependencies::try_to_link(int group, int other) {
+  if (group == other) return true;
   const int low = position_[usize(group)], high = position_[usize(other)];
   if (low < high) {
     const std::vector<int> behind = needing_between(group, high);
-    if (std::find(behind.begin(), behind.end(), other) != behind.end())
-      internal_error("groups depend on each other");
+    if (std::find(behind.begin(), behind.end(), other) != behind.end()) return false;
     std::vector<int> moved = needed_between(other, low);
     moved.push_back(other);
     moved.push_back(group);
@@ -64,6 +67,7 @@ void Dependencies::link(int group, int other) {
   }
   needs_[usize(group)].push_back(other);
   needed_by_[usize(other)].push_back(group);
+  return true;
 }
 
 void Dependencies::merge(int into, int from) {

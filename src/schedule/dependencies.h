@@ -23,6 +23,8 @@ class Dependencies {
   int add();
   // Records that `group` needs `other`. Throws an InternalError if that closes a cycle.
   void link(int group, int other);
+  // The same, unless it would close a cycle; returns whether it was done. The answer is exact.
+  bool try_to_link(int group, int other);
   // Merges `from` into `into`, with the edges in both directions. The caller must have checked that
   // no path connects the two through a third group.
   void merge(int into, int from);

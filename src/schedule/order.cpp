@@ -17,28 +17,23 @@ using ir::NodeId;
 
 // Orders the readers of a parameter or state before the group that overwrites it.
 void Fuser::link_updates() {
-  std::map<ir::Target, std::vector<NodeId>> readers;
-  std::vector<NodeId> checks;
+  std::map<ir::Target, std::set<int>> readers;
+  std::set<int> checks;
   for (NodeId id = 0; id < graph_.size(); ++id) {
-    if (out_.group[usize(id)] < 0) continue;
-    if (ir::checks_ids(graph_[id])) checks.push_back(id);
+    const int g = out_.group[usize(id)];
+    if (g < 0) continue;
+    if (ir::checks_ids(graph_[id])) checks.insert(g);
     for (const Operand& operand : operands_[usize(id)])
       if (const Node& leaf = graph_[operand.base]; ir::is_writable(leaf))
-        readers[ir::target_of(leaf)].push_back(id);
+        readers[ir::target_of(leaf)].insert(g);
   }
   for (const ir::Result& result : graph_.results) {
     if (!ir::is_update(result)) continue;
     const int writer = out_.group[usize(base_of(graph_, result.node))];
     if (writer < 0) continue;
-    const auto link = [&](NodeId id) {
-      const int reader = out_.group[usize(id)];
-      if (reader != writer && !dependencies_.needs(reader, writer))
-        dependencies_.link(writer, reader);
-    };
-    // Bad ids must be found before anything is overwritten.
-    std::for_each(checks.begin(), checks.end(), link);
-    const std::vector<NodeId>& own = readers[ir::target_of(result)];
-    std::for_each(own.begin(), own.end(), link);
+    // A group that needs the writer reads the old value all the same: the update is copied later.
+    for (const int g : checks) dependencies_.try_to_link(writer, g);
+    for (const int g : readers[ir::target_of(result)]) dependencies_.try_to_link(writer, g);
   }
 }
 

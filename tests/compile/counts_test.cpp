@@ -125,6 +125,17 @@ std::vector<std::string> timed(const ProgramHandle& program) {
 TEST(Stages, EachRunsOnceAndIsTimed) {
   auto train = compile_mlp({.accumulate = 2});
   EXPECT_EQ(timed(train), stage_names());
+  // Executables of one program share the trace.
+  int calls = 0;
+  auto counted = compile(Mlp{}, {.inputs = mlp_inputs(), .accumulate = 2, .threads = 1},
+                         [&](const Mlp& m, const Inputs& in) {
+                           ++calls;
+                           capture("h", m.l1(in["x"]));
+                           return mean(m.l1(in["x"])) + 0 * mean(in["y"]);
+                         });
+  const std::vector<float> x(12), y(8);
+  counted.step({{"x", x}, {"y", y}}, {.captures = true});
+  EXPECT_EQ(calls, 1);
   std::vector<std::string> forward = stage_names();
   std::erase(forward, "differentiate");
   std::erase(forward, "update");

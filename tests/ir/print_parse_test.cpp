@@ -152,6 +152,14 @@ TEST(RoundTrip, FlatParameters) {
   EXPECT_EQ(print(g), kFlatText);
   EXPECT_EQ(g.flat[2], (FlatRange{"l1.b", 64, 2}));
   verify(g);
+  // Offset and elements are not a shape: their product may be large.
+  const char* const large = R"(graph {
+  range "w" = [8388608,1048576]
+  %0 = flat_parameters {name="", dtype=f32, shape=[9437184]} : f32[9437184]
+  flat_update "" = %0
+}
+)";
+  EXPECT_EQ(print(parse(large, ops::find_primitive)), large);
   Graph without = g;
   without.flat.clear();
   EXPECT_NE(structural_hash(g), structural_hash(without));
@@ -168,7 +176,20 @@ TEST(ParseErrors, FlatParameters) {
     }
     return std::string("none");
   };
-  EXPECT_EQ(error("[64,2]", "[60]"), "graph text, line 4: a range is [offset,elements]: [60]");
+  EXPECT_EQ(error("[64,2]", "[60]"), "graph text, line 4: expected ',', found \"]\"");
+  EXPECT_EQ(error("[64,2]", "[64,-2]"),
+            "graph text, line 4: range \"l1.b\": [64,-2] does not come behind 64");
+  EXPECT_EQ(error("flat_parameters {name=\"\"", "flat_parameters {name=\"w\""),
+            "graph text, line 5: the flat parameters have no name");
+  EXPECT_EQ(error("flat_state {name=\"m\"", "flat_state {name=\"\""),
+            "graph text, line 6: flat state has a name");
+  EXPECT_EQ(
+      error("  range \"l1.W\" = [0,4]\n  range \"empty\" = [64,0]\n  range \"l1.b\" = [64,2]\n",
+            ""),
+      "graph text, line 2: flat_parameters needs ranges");
+  EXPECT_EQ(
+      error("%2 = neg(%0) : f32[128]\n", "%2 = constant {value=1, dtype=f32}\n"),
+      "graph text, line 8: flat_gradient \"\": %2 is f32[], and the flat parameters are f32[128]");
   EXPECT_EQ(error("\"empty\" = [64,0]", "\"empty\" = [3,0]"),
             "graph text, line 3: range \"empty\": [3,0] does not come behind 4");
   EXPECT_EQ(error("\"l1.b\"", "\"l1.W\""),

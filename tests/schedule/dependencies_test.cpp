@@ -125,6 +125,10 @@ TEST(Dependencies, LongSearchesAnswerYes) {
   EXPECT_TRUE(made.needs(late, early));
   EXPECT_TRUE(made.connected_through_others(late, early));
   EXPECT_FALSE(made.needs(early, late));  // the order alone tells
+  // Linking does not give up.
+  EXPECT_TRUE(made.try_to_link(early, late));
+  EXPECT_TRUE(made.needs(above.back(), late));
+  EXPECT_FALSE(made.try_to_link(late, above.back()));
 }
 
 }  // namespace

@@ -73,6 +73,7 @@ TEST(Hacking, ListsTheStagesOfTheTable) {
         << row;
     at = next;
   }
+  EXPECT_EQ(text.find("\n|", at + 1), std::string::npos) << "a row that is no stage";
 }
 
 }  // namespace

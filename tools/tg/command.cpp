@@ -83,6 +83,9 @@ CLI::Validator device_name(const std::vector<std::string>& more) {
     }
     const bool known = std::find(names.begin(), names.end(), text) != names.end();
     if (known || (!adapters && text.starts_with("webgpu:"))) return "";
+    if (text == "wgsl")
+      usage_error(
+          "the device wgsl only shows shaders\n  hint: tg show MODEL --stage emit --device wgsl");
     for (const char* other : {"gpu", "cuda", "vulkan", "metal", "d3d12"})
       if (CLI::detail::to_lower(text) == other)
         usage_error("there is no device '{}'\n  hint: webgpu?", text);

@@ -1,5 +1,5 @@
-// The device "wgsl": shows the shaders that a WebGPU device with the guaranteed limits gets. It
-// needs no GPU and no memory, and runs nothing.
+// The device "wgsl": shows shaders that every WebGPU device accepts (guaranteed workgroup limits,
+// no tuning, one arena of any size). It needs no GPU and no memory, and runs nothing.
 #pragma once
 
 #include <memory>
