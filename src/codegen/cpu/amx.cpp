@@ -2,7 +2,7 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 
-// g++ 12 says so of its own intrinsics: they begin with a vector of which nothing is said.
+// g++ 12 warns about its own intrinsics: they start from a deliberately uninitialized vector.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -19,7 +19,7 @@
 #include "codegen/cpu/compiled.h"
 #include "support/integers.h"
 
-// Whoever calls functions with this has asked has_amx() before.
+// Callers of functions with this attribute must have checked has_amx().
 #define AMX __attribute__((target("avx512f,amx-tile,amx-bf16")))
 #define AMX_INLINE AMX __attribute__((always_inline)) inline
 
@@ -27,25 +27,25 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-// A tile: 16 lines of 16 pairs of bfloat16. A pair are the values k and k + 16, because joining two
-// vectors that way takes no shuffles.
+// A tile: 16 lines of 16 pairs of bfloat16. A pair holds the values k and k + 16, because combining
+// two vectors that way needs no shuffles.
 constexpr std::int64_t kLines = 16, kLanes = 16;
 constexpr std::int64_t kTile = 1024;  // bytes
 constexpr std::int64_t kLeftStep =
     3 * kTile;  // a block of k of a panel: the pieces one after the other,
-constexpr std::int64_t kRightStep = 6 * kTile;  // each one tile, or two side by side
+constexpr std::int64_t kRightStep = 6 * kTile;  // each one tile, or two adjacent ones
 static_assert(kAmxRows == kLines && kAmxColumns == 2 * kLanes && kAmxDepth == 2 * kLanes);
 static_assert(amx_room(kAmxRows, kAmxDepth) * 4 == kLeftStep &&
               amx_room(kAmxColumns, kAmxDepth) * 4 == kRightStep);
 
-// x to 8 bits, the nearest.
+// x rounded to 8 bits, to nearest.
 AMX_INLINE __m512 leading_bits(__m512 x) {
   const __m512i rounded = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
   return _mm512_castsi512_ps(
       _mm512_and_si512(rounded, _mm512_set1_epi32(static_cast<int>(0xffff0000))));
 }
 
-// The upper halves of both, in pairs.
+// The upper halves of both vectors, in pairs.
 AMX_INLINE __m512i pairs(__m512 first, __m512 second) {
   constexpr int kFirstOrBoth = 0xf8;  // a | (b & c)
   return _mm512_ternarylogic_epi32(_mm512_srli_epi32(_mm512_castps_si512(first), 16),
@@ -56,10 +56,10 @@ AMX_INLINE __m512i pairs(__m512 first, __m512 second) {
 // 16 x 16 floats.
 struct Half {
   const float* data;
-  std::int64_t line;  // from one line to the next
+  std::int64_t line;  // stride between lines
 };
 
-// The three pieces of a tile, `apart` bytes from each other. Returns the sum of all lines.
+// Writes the three pieces of a tile, `apart` bytes from each other. Returns the sum of all lines.
 AMX_INLINE __m512 split_tile(const Half& first, const Half& second, std::int64_t apart, char* to) {
   __m512 sum = _mm512_setzero_ps();
 #pragma GCC unroll 4
@@ -70,7 +70,7 @@ AMX_INLINE __m512 split_tile(const Half& first, const Half& second, std::int64_t
     const __m512 x_high = leading_bits(x), y_high = leading_bits(y);
     x = _mm512_sub_ps(x, x_high), y = _mm512_sub_ps(y, y_high);
     const __m512 x_middle = leading_bits(x), y_middle = leading_bits(y);
-    x = _mm512_sub_ps(x, x_middle), y = _mm512_sub_ps(y, y_middle);  // 8 bits are left, exactly
+    x = _mm512_sub_ps(x, x_middle), y = _mm512_sub_ps(y, y_middle);  // 8 bits remain, exactly
     _mm512_store_si512(to, pairs(x_high, y_high));
     _mm512_store_si512(to + apart, pairs(x_middle, y_middle));
     _mm512_store_si512(to + 2 * apart, pairs(x, y));
@@ -115,8 +115,8 @@ AMX_INLINE void turn(const float* from, std::int64_t row, float* to) {
 
 AMX_INLINE __mmask16 first_lanes(std::int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
 
-// The floats from[i * line + j * lane] of some lines and lanes, zero past them: where they lie, if
-// that will do, else in `room`.
+// The floats from[i * line + j * lane] of some lines and lanes, zero past the edge: in place if the
+// layout allows it, else copied to `room`.
 AMX_INLINE Half bring(const float* from, std::int64_t line, std::int64_t lane, std::int64_t lines,
                       std::int64_t lanes, float* room) {
   const bool whole = lines == kLines && lanes == kLanes;
@@ -144,23 +144,23 @@ AMX_INLINE Half bring(const float* from, std::int64_t line, std::int64_t lane, s
   return {room, kLanes};
 }
 
-// Panels and their blocks of k, in the order in which they lie in memory.
+// Panels and their blocks of k, in memory order.
 struct Grid {
   std::int64_t panels, blocks;
-  bool along_k;  // blocks of a panel follow each other
+  bool along_k;  // the blocks of a panel are contiguous
   std::int64_t count() const { return panels * blocks; }
   std::pair<std::int64_t, std::int64_t> at(std::int64_t i) const {
     return along_k ? std::pair(i / blocks, i % blocks) : std::pair(i % panels, i / panels);
   }
 };
 
-// What is left of `n` from `at` on, at most a tile's.
+// The remaining lines of `n` from `at` on, at most one tile.
 std::int64_t rest(std::int64_t n, std::int64_t at) {
   return std::clamp<std::int64_t>(n - at, 0, kLines);
 }
 
-// The instructions themselves: compilers' own functions for them do not say that they read and
-// write memory.
+// The instructions as inline assembly: the compilers' intrinsics do not declare that they access
+// memory.
 template <int Tile>
 AMX_INLINE void load(const void* from, std::int64_t row) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row), "i"(Tile) : "memory");
@@ -178,8 +178,8 @@ AMX_INLINE void add_product() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sum), "i"(Left), "i"(Right));
 }
 
-// Which tile is for what. Five of eight: where another thread runs on the core, each has only eight
-// for what is under way, too, and with three to spare products take 14 ns instead of 24.
+// Tile register allocation: five of eight. With hyper-threading, each thread also has only eight
+// tile registers for instructions in flight. With three to spare, matmuls take 14 ns instead of 24.
 constexpr int kSum0 = 0, kSum1 = 1, kLeft = 2, kRight0 = 3, kRight1 = 4, kTiles = 5;
 
 AMX_INLINE void load_left(const char* piece) { load<kLeft>(piece, 64); }
@@ -285,7 +285,7 @@ AMX void amx_product(const float* left, const float* right, std::int64_t depth, 
 
 AMX bool amx_is_finite(const float* c, std::int64_t stride, std::int64_t rows,
                        std::int64_t columns) {
-  // Zeros, until something that is not finite is multiplied by zero.
+  // The sum stays zero until a non-finite value is multiplied by zero.
   const __m512 zero = _mm512_setzero_ps();
   __m512 even = zero, odd = zero;
   for (std::int64_t i = 0; i < rows; ++i, c += stride) {

@@ -1,6 +1,6 @@
-// Kernels of kind `attention` and `attention_gradient`. Queries are taken some at a time
-// (attention_block.h): the scores of a block of queries and a block of keys stay in cache and never
-// reach memory. Here operands are found or copied, and work is cut into tasks.
+// Kernels of kind `attention` and `attention_gradient`. Queries are processed in blocks
+// (attention_block.h): the scores of a block of queries and a block of keys stay in cache and are
+// never written to memory. This file locates or copies operands and splits the work into tasks.
 #include <algorithm>
 
 #include "codegen/cpu/attention_block.h"
@@ -14,20 +14,20 @@ namespace {
 
 using ir::AttentionShape;
 
-constexpr std::int64_t kTaskWork = 1 << 18;  // multiplications that are worth handing to a thread
+constexpr std::int64_t kTaskWork = 1 << 18;  // multiplications that are worth a task
 constexpr std::int64_t kTaskQueries = 4 * kBlockQueries;
 constexpr std::int64_t kCrowded =
-    512;  // floats; rows a multiple of this apart share few places in cache
+    512;  // floats; rows a multiple of this apart share few cache sets
 
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return ceil_div(n, to) * to; }
 
-// Units of `work` multiplications that make a task.
+// Units of `work` multiplications per task.
 std::int64_t together(std::int64_t work) {
   return std::max<std::int64_t>(1, kTaskWork / std::max<std::int64_t>(1, work));
 }
 
-// Pieces of one stretch of scratch memory. Asked for sizes first, it counts; then it hands them
-// out.
+// A bump allocator over one scratch buffer. The first pass only counts sizes; the second one hands
+// out memory.
 class Carver {
  public:
   float* take(std::int64_t count) {
@@ -51,11 +51,11 @@ class Heads {
   Heads(const ir::Load& load, std::int64_t size)
       : rows_(load), size_(size), width_(round_up(size, kRowUnit)) {}
 
-  std::int64_t width() const { return width_; }  // of a copied row: zeros behind the end
+  std::int64_t width() const { return width_; }  // of a copied row, zero-padded
 
-  // Positions first .. first + n - 1 of a head: where they lie, or copied to `to`; rows of whole
-  // units if `units`. A copy is worth its time for who reads them `times` often, sooner if rows are
-  // so far apart that they compete for places in cache.
+  // Positions first .. first + n - 1 of a head: in place, or copied to `to`; rows are padded to
+  // whole units if `units`. A copy pays off if the rows are read `times` often, and sooner if their
+  // stride makes them compete for cache sets.
   FloatRows read(const Memory& memory, bool units, std::int64_t times, std::int64_t b,
                  std::int64_t h, std::int64_t first, std::int64_t n, float* to) const {
     const bool often = times > (rows_.stride() % kCrowded == 0 ? 1 : 8);
@@ -97,12 +97,12 @@ struct Common {
     return *reinterpret_cast<const std::int32_t*>(at);
   }
 
-  // Keys that query t sees.
+  // The number of keys that query t sees.
   std::int64_t visible(std::int64_t start_at, std::int64_t t) const {
     return s.causal ? std::clamp<std::int64_t>(start_at + t + 1, 0, s.S) : s.S;
   }
 
-  // Queries t .. t + n - 1 and the keys of begin .. end - 1 that they see.
+  // Queries t .. t + n - 1, and the keys in begin .. end - 1 that they see.
   AttentionBlock block(std::int64_t start_at, std::int64_t t, std::int64_t n, std::int64_t begin,
                        std::int64_t end) const {
     AttentionBlock out{};
@@ -163,12 +163,12 @@ class Attention : public Compiled {
   }
 
   Common c_;
-  std::int64_t queries_;  // of one head that a task takes
+  std::int64_t queries_;  // queries of one head per task
 };
 
-// All heads that share keys are one unit of work: their gradients of k and v are added in order.
-// Where there are few of those, each takes a part of the keys; what a part gives to dq is kept, and
-// added in order after them.
+// All heads that share keys form one unit of work: their gradients of k and v are added in order.
+// Where there are few units, each is split into parts by keys. The dq of each part is kept, and the
+// parts are added in order afterwards.
 class AttentionGradient : public Compiled {
  public:
   AttentionGradient(const ir::Kernel& kernel, const ir::AttentionGradientKernel& core)
@@ -259,7 +259,7 @@ class AttentionGradient : public Compiled {
     store(memory, s.dv(), row + reach, g * s.V, last - first - reach, nullptr, 0, s.V);
   }
 
-  // A task is a block of queries of one head.
+  // One task per block of queries of one head.
   void add_parts(const Memory& memory, Executor& executor, float* sums, std::int64_t part) const {
     const AttentionShape& s = c_.s;
     const std::int64_t D = c_.q.width(), blocks = ceil_div(s.T, kTaskQueries);
@@ -273,8 +273,8 @@ class AttentionGradient : public Compiled {
     });
   }
 
-  // Where to add up rows of a packed part: where they belong, unless that needs rows of whole units
-  // or makes them compete for places in cache.
+  // Where to accumulate the rows of a packed part: in the result, unless that requires padded rows
+  // or makes rows compete for cache sets.
   FloatSums sums_of(const Memory& memory, const ir::PackedPart& part, std::int64_t row,
                     std::int64_t column, std::int64_t size, float* scratch) const {
     if (size % kRowUnit == 0 && part.row % kCrowded != 0)
@@ -282,7 +282,7 @@ class AttentionGradient : public Compiled {
     return {scratch, round_up(size, kRowUnit)};
   }
 
-  // Rows of a packed part; zeros where `from` is null.
+  // Writes rows of a packed part; zeros where `from` is null.
   void store(const Memory& memory, const ir::PackedPart& part, std::int64_t row,
              std::int64_t column, std::int64_t n, const float* from, std::int64_t stride,
              std::int64_t size) const {
@@ -298,7 +298,7 @@ class AttentionGradient : public Compiled {
   Common c_;
   Heads out_, g_;
   OperandRows lse_;
-  std::int64_t keys_, parts_;  // keys of a part
+  std::int64_t keys_, parts_;  // keys per part
 };
 
 }  // namespace

@@ -22,14 +22,14 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 constexpr std::int64_t RowFloats(std::int64_t size) { return round_up(size, kRowUnit); }
 
-// Rows [n, size] as [size, lanes]; zeros in lanes without a row.
+// Transposes rows [n, size] to [size, lanes]; lanes without a row are zero.
 void Turn(const FloatRows& rows, std::int64_t n, std::int64_t size, std::int64_t lanes, float* to) {
   if (n < lanes) std::fill_n(to, size * lanes, 0.0f);
   Transpose(rows.data, rows.stride, n, size, to, lanes);
 }
 
-// One block with kLanes lanes of queries. Scores are rounded before anything is taken from them,
-// forward and backward: so a large one and a log-sum-exp made of it cancel without a rest.
+// One block with kLanes lanes of queries. Scores are rounded before anything is subtracted from
+// them, forward and backward. So a large score and the log-sum-exp computed from it cancel exactly.
 template <std::int64_t kLanes>
 class Block {
  public:
@@ -101,27 +101,27 @@ class Block {
 
   HWY_INLINE V Exp(V x) const { return PowerOfProduct(d_, x, hn::Set(d_, kLog2E)); }
 
-  // How many of `count` keys from `key` on query i sees, or one before it.
+  // How many of `count` keys from `key` on query i sees; i is clamped to the last query.
   std::int64_t seen(std::int64_t i, std::int64_t key, std::int64_t count) const {
     return a_.causal ? std::clamp<std::int64_t>(a_.visible + std::min(i, a_.n - 1) - key, 0, count)
                      : count;
   }
-  // Rows before this one are seen by all queries.
+  // All queries see the rows before this one.
   std::int64_t full(std::int64_t key, std::int64_t count) const { return seen(0, key, count); }
-  // Queries from v on that see a key.
+  // Mask of the queries from v on that see a key.
   hn::Mask<Tag> sees(std::int64_t v, std::int64_t key) const {
     return hn::Gt(hn::Iota(d_, static_cast<float>(a_.visible + v - key)), hn::Zero(d_));
   }
 
-  // Rows that the queries of a vector from v on have to do with; those behind are seen by none of
-  // them, nor by others of their tile in a product. Rounded up to tiles of rows.
+  // Rows that concern the queries of a vector from v on. No query of the vector sees the rows after
+  // them, nor do the other queries of its matmul tile. Rounded up to tiles of rows.
   std::int64_t rows_of(std::int64_t v, std::int64_t lanes, std::int64_t key,
                        std::int64_t count) const {
     const std::int64_t last = (v + lanes - 1) | (kTileRows - 1);
     return std::min(count, round_up(seen(last, key, count), kTileRows));
   }
 
-  // Products of keys (or values) and queries (or gradients) [keys, queries], where the first or the
+  // Matmul of keys (or values) and queries (or gradients), [keys, queries], where the first or the
   // second half of the queries sees a key.
   void seen_products(const FloatRows& rows, std::int64_t size, const float* turned,
                      std::int64_t key, std::int64_t count, float* to) {
@@ -135,8 +135,8 @@ class Block {
             {turned + kHalf, kLanes}, kHalf, {to + both * kLanes + kHalf, kLanes}, true, depth);
   }
 
-  // From scores to weights, for the queries of one vector; what was summed up before is made
-  // smaller where a score is larger than all of that.
+  // Converts scores to weights, for the queries of one vector. Rescales the previous sums where a
+  // new score exceeds the previous maximum.
   void weigh(std::int64_t key, std::int64_t all, std::int64_t v) {
     const std::int64_t count = rows_of(v, kStep(), key, all),
                        clear = std::min(count, full(key, all));
@@ -151,7 +151,7 @@ class Block {
       top = hn::Max(top, hn::IfThenElse(sees(v, key + s), x, hn::Set(d_, kMinusInfinity)));
     }
     const V shift = hn::IfThenZeroElse(hn::Eq(top, hn::Set(d_, kMinusInfinity)),
-                                       top);  // nothing to weigh so far
+                                       top);  // no keys seen so far
     const V factor = Exp(hn::Sub(before, shift));
     V sum = hn::Mul(hn::LoadU(d_, sum_ + v), factor);
     for (std::int64_t s = 0; s < clear; ++s) {
@@ -175,7 +175,7 @@ class Block {
         scale_row(o_ + (v + i) * width_v_, factors[i], o_ + (v + i) * width_v_, width_v_);
   }
 
-  // From scores and v gy^T to weights and the gradient of q k^T; 0 where a key is not seen.
+  // Converts scores and v gy^T to weights and the gradient of q k^T; 0 where a key is not seen.
   void differentiate(std::int64_t key, std::int64_t all, std::int64_t v) {
     const std::int64_t count = rows_of(v, kStep(), key, all),
                        clear = std::min(count, full(key, all));
@@ -206,7 +206,7 @@ class Block {
     HWY_ALIGN float logs[kLanes];
     for (std::int64_t v = 0; v < kLanes; v += kStep()) {
       const V sum = hn::LoadU(d_, sum_ + v), top = hn::LoadU(d_, top_ + v), one = hn::Set(d_, 1.0f);
-      // A sum is 0, no number, or at least 1. The difference is 0 or no number.
+      // A sum is 0, NaN, or at least 1. The difference is 0 or NaN.
       const V log =
           hn::Add(math::Log(d_, hn::IfThenElse(hn::Gt(sum, one), sum, one)), hn::Sub(sum, sum));
       hn::StoreU(hn::Add(top, log), d_, logs + v);

@@ -13,12 +13,12 @@ using ir::ScalarOp;
 
 namespace {
 
-// Shorter lines are not worth a loop of their own.
+// Shorter lines do not get a loop of their own.
 constexpr std::int64_t kShortLine = 16;
 
 bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
-// Whether two instructions compute the same, given operands that are numbered by value.
+// Whether two instructions compute the same value. Operands are value-numbered already.
 bool same_value(const Instr& x, const Instr& y) {
   if (x.op != y.op || x.dtype != y.dtype || x.a != y.a || x.b != y.b || x.c != y.c ||
       x.line != y.line)
@@ -84,7 +84,7 @@ BlockProgram::BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarP
   hand_out_slots(kept);
 }
 
-// Gradients that are written out repeat what the value computed: such instructions run once.
+// Value numbering: expanded gradients repeat instructions of the forward pass. Duplicates run once.
 void BlockProgram::number_values() {
   same_.resize(code_.size());
   for (std::size_t i = 0; i < code_.size(); ++i) {
@@ -95,13 +95,13 @@ void BlockProgram::number_values() {
     while (first < i && !(same_[first] == static_cast<Reg>(first) && same_value(code_[first], in)))
       ++first;
     same_[i] = static_cast<Reg>(first);
-    // A bool is an i32 already.
+    // A bool is stored as an i32.
     if (in.op == ScalarOp::to_i32 && instr(in.a).dtype != DType::f32) same_[i] = in.a;
   }
 }
 
-// Which values are one scalar for all elements, which loads are one row for all lines, and which
-// values are needed as arrays.
+// Finds which values are one scalar for all elements, which loads are one row for all lines, and
+// which values are needed as arrays.
 void BlockProgram::choose_modes(std::span<const Reg> kept) {
   const std::size_t n = code_.size();
   one_.assign(n, false), full_.assign(n, false);
@@ -125,12 +125,13 @@ void BlockProgram::choose_modes(std::span<const Reg> kept) {
     const Instr& in = code_[i];
     if (same_[i] != static_cast<Reg>(i) || one_[i]) continue;
     if (!has_loop(in.op)) {
-      // A spread reads one value per line, as do instructions per line from arrays of lines.
+      // A spread reads one value per line. So do per-line instructions, from arrays of lines.
       for (const Reg r : {in.a, in.b, in.c})
         if (r >= 0) full_[usize(r)] = true;
       continue;
     }
-    // Arrays, or at most one scalar (per line) of a and b; select takes scalars for b and c.
+    // Operands are arrays, with at most one scalar (per line) among a and b. select takes scalars
+    // for b and c.
     const bool select = in.op == ScalarOp::select;
     const auto number = [&](Reg r) {
       return one_[usize(r)] ||
@@ -182,7 +183,7 @@ void BlockProgram::make_steps() {
         if (o->mode == Mode::one || o->mode == Mode::line) ones |= bit;
         bit *= 2;
       }
-      // (A select with one condition for all is a copy: it needs no loop.)
+      // (A select with one scalar condition is a copy: it needs no loop.)
       step.loop = find_loop(in.op, real, ones);
     } else if (in.op == ScalarOp::reduce) {
       step.fold = find_fold(in.combine, in.dtype);
@@ -192,7 +193,7 @@ void BlockProgram::make_steps() {
   }
 }
 
-// A product whose only reader adds to it or subtracts is computed by its reader's loop.
+// Fuses a multiplication into the loop of its only reader, if that is an addition or subtraction.
 void BlockProgram::join_products(std::span<const Reg> kept) {
   std::vector<int> reads(code_.size(), 0);
   for (const Step& step : steps_)
@@ -221,14 +222,14 @@ void BlockProgram::join_products(std::span<const Reg> kept) {
       step.nested |= from->nested;
       step.loop =
           find_product_loop(form, (number(step.b) ? kOneB : 0u) | (number(step.c) ? kOneC : 0u));
-      from->op = ScalarOp::constant;  // gone
+      from->op = ScalarOp::constant;  // removed
       break;
     }
   }
   std::erase_if(steps_, [](const Step& s) { return s.op == ScalarOp::constant; });
 }
 
-// Pieces of scratch memory are handed on once their register was read for the last time.
+// Register allocation: a slot of scratch memory is reused after the last read of its register.
 void BlockProgram::hand_out_slots(std::span<const Reg> kept) {
   const std::size_t n = code_.size();
   std::vector<std::size_t> last_use(n, 0);
@@ -262,7 +263,7 @@ void BlockProgram::hand_out_slots(std::span<const Reg> kept) {
           free.push_back(slot);
       }
     };
-    hand_back(true);  // a loop may write over its arrays
+    hand_back(true);  // a loop may overwrite its operands
     if (free.empty()) free.push_back(slots_++);
     slot_[usize(step.reg)] = free.back();
     free.pop_back();
@@ -270,7 +271,7 @@ void BlockProgram::hand_out_slots(std::span<const Reg> kept) {
   }
 }
 
-// Whether a step writes its result, element by element, to where run() says.
+// Whether a step writes its result, element by element, directly to its destination in run().
 bool BlockProgram::computes(const Step& step) const {
   return !step.line && !step.one &&
          (step.loop || step.op == ScalarOp::random || step.op == ScalarOp::gather);
@@ -285,7 +286,7 @@ std::vector<bool> BlockProgram::store_at(std::span<const ir::Store> stores) {
     bool here = step != steps_.end() && computes(*step) && step->store < 0;
     const auto reads_there = [&](Reg r) {
       if (r < 0) return false;
-      // What a gather reads depends on the ids: any of its space.
+      // A gather may read any element of its space, depending on the ids.
       if (instr(r).op == ScalarOp::gather)
         return loads_[usize(instr(r).slot)].place.space == store.place.space;
       return instr(r).op == ScalarOp::load && reader(r).overlaps(store);

@@ -1,5 +1,5 @@
-// BlockProgram: a scalar program run over blocks of elements that stay in the first-level cache,
-// one loop of vector_loops.h per instruction.
+// BlockProgram: runs a scalar program over blocks of elements that stay in the L1 cache, with one
+// loop of vector_loops.h per instruction.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace tensorgrad::cpu {
 
 inline constexpr int kBlock = 1024;
 
-// An id was outside its table. The runtime turns it into a message with the user's line.
+// An id was out of range. The runtime converts it to a message with the user's line.
 struct IndexError {
   std::int64_t value = 0, extent = 0;
   ir::NodeId node = -1;
 };
 
-// A stretch of the space: whole lines, or, in programs made for lines of length 1, any run of
+// A range of the iteration space: whole lines or, in programs with lines of length 1, any run of
 // elements.
 struct Block {
   std::int64_t begin = 0;  // first element
@@ -30,64 +30,65 @@ struct Block {
   int lines = 0;
 };
 
-// Values that a program does not compute itself.
+// Values that the program receives from outside.
 struct Given {
-  const float* accumulator = nullptr;        // matmul
-  const float* const* reductions = nullptr;  // by register, when only lines are computed
+  const float* accumulator = nullptr;        // of a matmul
+  const float* const* reductions = nullptr;  // by register, when only per-line values are computed
 };
 
 class BlockProgram {
  public:
-  // `kept` are the registers whose values are wanted after a run; `length` is that of a line, and
-  // `capacity` the most elements of a block.
+  // `kept` lists the registers whose values are needed after a run. `length` is the length of a
+  // line, `capacity` the maximum number of elements in a block.
   BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program,
                std::span<const ir::Reg> kept, std::int64_t length = 1, int capacity = kBlock);
 
   // Floats of scratch memory that a run needs.
   std::size_t scratch() const { return usize(slots_) * usize(capacity_); }
   int capacity() const { return capacity_; }
-  // What an element costs, in simple instructions.
+  // Cost per element, in simple instructions.
   int cost() const { return cost_; }
 
-  // Values of `stores`, one per element, are computed where they go, if nothing is read later that
-  // lies there. Says for each whether run() does so; the others are for the caller to copy.
+  // Computes the values of `stores`, one per element, directly in their destination, unless a later
+  // load reads that memory. Returns for each store whether run() does so; the caller copies the
+  // others.
   std::vector<bool> store_at(std::span<const ir::Store> stores);
 
-  // Reads the rows that all lines share into scratch memory: once per task, before run(), if length
-  // > 1.
+  // Reads the rows that all lines share into scratch memory. Call it once per task, before run(),
+  // if length > 1.
   void prepare(const Memory& memory, float* scratch) const;
 
-  // Runs all instructions, only those per element, or only those per line (with the reductions
-  // given). Returns the value of each kept register. May throw IndexError.
+  // Runs all instructions, only the per-element ones, or only the per-line ones (which take the
+  // reductions from Given). Returns the value of each kept register. May throw IndexError.
   enum class Part : std::uint8_t { all, elements, lines };
   const float* const* run(const Memory& memory, const Block& block, float* scratch,
                           Part part = Part::all, const Given& given = {}) const;
 
-  // The only load of a program that does nothing else, or null.
+  // The load, if the program consists of a single load; otherwise null.
   const ir::Load* plain_load() const {
     return code_.size() == 1 && code_[0].op == ir::ScalarOp::load ? &loads_[0] : nullptr;
   }
 
  private:
-  // How a step gets an operand: an element each, one number for all, one per line, or one row for
-  // all lines.
+  // How a step reads an operand: one value per element, one scalar for all, one per line, or one
+  // row shared by all lines.
   enum class Mode : std::uint8_t { each, one, line, row };
   struct Operand {
     ir::Reg reg = -1;
     Mode mode = Mode::each;
   };
-  // An instruction made ready.
+  // A compiled instruction.
   struct Step {
     ir::ScalarOp op;
     ir::Reg reg;
     bool line = false;    // one value per line
-    bool one = false;     // one value for all
-    bool filled = false;  // `one`, and wanted as an array too
-    bool nested = false;  // operands differ in how they go on from line to line
+    bool one = false;     // one scalar for all
+    bool filled = false;  // `one`, and also needed as an array
+    bool nested = false;  // operands have different strides from line to line
     Operand a, b, c;
     Loop loop = nullptr;
     FoldLines fold = nullptr;
-    int store = -1;  // where the result goes
+    int store = -1;  // index of the store that receives the result
   };
 
   void number_values();
@@ -107,14 +108,14 @@ class BlockProgram {
 
   std::vector<ir::Instr> code_;
   std::vector<Reader> readers_;
-  std::vector<ir::Load> loads_;   // those that the program uses
-  std::vector<ir::Reg> same_;     // of each register: the first with that value
-  std::vector<bool> one_, full_;  // by register: one value for all; wanted as an array
-  std::vector<ir::Reg> rows_;     // loads of one row that all lines share
+  std::vector<ir::Load> loads_;   // loads that the program uses
+  std::vector<ir::Reg> same_;     // per register: the first register with the same value
+  std::vector<bool> one_, full_;  // per register: one scalar for all; needed as an array
+  std::vector<ir::Reg> rows_;     // loads of one row shared by all lines
   std::vector<Step> steps_;
-  std::vector<ir::Reg> twins_;                 // kept registers that are the same as another
-  std::vector<ir::Place> places_;              // of steps that store
-  std::vector<int> slot_;                      // of each register: a piece of scratch memory, or -1
+  std::vector<ir::Reg> twins_;                 // kept registers that duplicate another
+  std::vector<ir::Place> places_;              // destinations of steps that store
+  std::vector<int> slot_;                      // per register: its slot in scratch memory, or -1
   std::vector<ir::Reg> fixed_;                 // constants
   std::vector<std::vector<float>> constants_;  // by register
   std::int64_t length_;

@@ -63,7 +63,7 @@ const float* const* BlockProgram::run(const Memory& memory, const Block& block, 
       case ScalarOp::spread: {
         const float* from = values[usize(step.a.reg)];
         if (step.one)
-          std::copy_n(from, n, out);  // filled below, if somebody wants it
+          std::copy_n(from, n, out);  // filled below, if needed as an array
         else
           for (int l = 0; l < block.lines; ++l) std::fill_n(out + l * length_, length_, from[l]);
         break;
@@ -94,7 +94,7 @@ const float* const* BlockProgram::run(const Memory& memory, const Block& block, 
   return values.data();
 }
 
-// One loop, over all elements at once or line by line.
+// Runs one loop, over all elements at once or line by line.
 void BlockProgram::stretch(const Step& step, const float* const* values, const Block& block, int n,
                            float* out) const {
   const auto value = [&](const Operand& o) { return o.reg < 0 ? nullptr : values[o.reg]; };
@@ -134,7 +134,7 @@ void BlockProgram::reduce(const Step& step, const float* a, int lines, float* ou
   }
 }
 
-// Ids are often the same along a run: its elements are copied then.
+// Ids are often constant along a run: then its elements are copied in one go.
 void BlockProgram::gather(const Memory& memory, const Instr& in, std::int64_t begin, int n,
                           const float* ids, float* out) const {
   const float* const base = memory.at(loads_[usize(in.slot)].place);

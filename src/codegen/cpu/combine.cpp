@@ -1,4 +1,4 @@
-// Joining values in a fixed order, which depends on the SIMD target but not on threads.
+// Reductions in a fixed order, which depends on the SIMD target but not on threads.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -18,7 +18,7 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 using ir::Combine;
 
-// Four running vectors at a time, joined pairwise and emptied into the double.
+// Accumulates four vectors at a time, combines them pairwise and adds them to the double.
 double SumLine(const float* x, std::int64_t n) {
   const Tag d;
   const auto N = static_cast<std::int64_t>(hn::Lanes(d));
@@ -50,7 +50,7 @@ double SumIntLine(const float* x, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + N <= n; i += N) sum = hn::Add(sum, Ints(hn::LoadU(d, x + i)));
   if (i < n) sum = hn::Add(sum, Ints(LoadSome(d, x + i, n - i)));
-  // (SumOfLanes adds signed numbers, which must not overflow; these wrap around.)
+  // (SumOfLanes adds signed integers, which must not overflow; these wrap around.)
   HWY_ALIGN std::int32_t lanes[hn::MaxLanes(IntTag())];
   hn::Store(sum, IntTag(), lanes);
   std::uint32_t total = 0;
@@ -73,7 +73,7 @@ double BestLine(const float* x, std::int64_t n) {
   for (; i + N <= n; i += N) take(hn::LoadU(d, x + i));
   if (i < n) take(hn::IfThenElse(hn::FirstN(d, usize(n - i)), LoadSome(d, x + i, n - i), worst));
   if (!hn::AllFalse(d, nan)) return std::numeric_limits<double>::quiet_NaN();
-  // (MaxOfLanes of some targets does not know infinities.)
+  // (MaxOfLanes does not handle infinities on some targets.)
   HWY_ALIGN float lanes[hn::MaxLanes(d)];
   hn::Store(best, d, lanes);
   return static_cast<double>(kMax ? *std::max_element(lanes, lanes + N)
@@ -189,7 +189,7 @@ double value_of(float element, DType dtype) {
   return v;
 }
 
-// i32 sums and products wrap around at 32 bits; NaN wins over everything in f32.
+// i32 sums and products wrap around at 32 bits; NaN propagates in f32.
 double combine_two(Combine combine, DType dtype, double a, double b) {
   const bool real = dtype == DType::f32;
   switch (combine) {

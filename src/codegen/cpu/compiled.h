@@ -1,5 +1,6 @@
-// What the CPU can run: Kernel -> Compiled. Work is cut into tasks by shape alone, never by the
-// number of threads, and every sum has one order: any number of threads gives the same bits.
+// Compiles kernels for the CPU: Kernel -> Compiled. Work is split into tasks by shape alone, never
+// by the number of threads, and every sum has a fixed order: any number of threads gives the same
+// bits.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace tensorgrad::cpu {
 
-// A function of the number of a task, by reference: what it is made of must outlive the call that
-// it is passed to. A std::function would ask for memory for each kernel of a step.
+// A non-owning reference to a function of the task index. The callable must outlive the call it is
+// passed to. A std::function would allocate for each kernel of a step.
 class TaskRef {
  public:
   template <class F>
@@ -29,8 +30,8 @@ class TaskRef {
   void (*call_)(const void*, std::int64_t);
 };
 
-// Runs task(0) .. task(n-1), side by side if it can; returns when all are done. If tasks throw,
-// the exception of the lowest one is thrown.
+// Runs task(0) .. task(n-1), in parallel if possible, and returns when all are done. If tasks
+// throw, rethrows the exception of the lowest index.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -45,7 +46,7 @@ class Compiled {
 
 std::unique_ptr<Compiled> compile(const ir::Kernel& kernel);
 
-// One per kind of kernel; `core` is that of `kernel`.
+// One overload per kind of kernel; `core` is the core of `kernel`.
 std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::RowsKernel& core);
 std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ColumnsKernel& core);
 std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel, const ir::ArgReduceKernel& core);
@@ -61,9 +62,9 @@ std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel,
 std::unique_ptr<Compiled> compile_core(const ir::Kernel& kernel,
                                        const ir::SelectiveScanGradientKernel& core);
 
-// Scratch memory of the calling thread, at least that many floats, kept between calls. Each use
-// within one task takes an index of its own. Between tasks any kernel may write there, but for one:
-// what matmuls keep from task to task.
+// Scratch memory of the calling thread: at least that many floats, kept between calls. Each use
+// within one task has its own index. Between tasks any kernel may overwrite a buffer, except this
+// one, which matmuls keep from task to task.
 inline constexpr int kKeptRows = 6;
 float* scratch_floats(std::size_t count, int index = 0);
 

@@ -1,6 +1,7 @@
-// sin, cos and pow of floats, computed in double without branches, so that the compiler makes
-// vectors of them for the SIMD target at hand. Errors: 0.51 units in the last place; sin and cos
-// for |x| up to kLargestAngle, pow for what PlainPower accepts; callers leave the rest to libm.
+// sin, cos and pow of floats, computed in double without branches, so that the compiler vectorizes
+// them for the current SIMD target. The error is 0.51 units in the last place: for sin and cos with
+// |x| up to kLargestAngle, for pow with operands that PlainPower accepts. Callers use libm for the
+// rest.
 #if defined(TENSORGRAD_CPU_DOUBLE_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_DOUBLE_MATH_INL_H
 #undef TENSORGRAD_CPU_DOUBLE_MATH_INL_H
@@ -17,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu::HWY_NAMESPACE::math {
 
-// Added to a number below 2^51 it leaves the nearest whole number in the last bits.
+// Adding this to a value below 2^51 leaves the nearest integer in the low bits.
 inline constexpr double kRounder = 0x1.8p52;
 inline constexpr float kLargestAngle = 0x1p20f;
 
@@ -45,7 +46,8 @@ HWY_INLINE float SinOrCos(float angle, std::uint64_t quarter) {
   return static_cast<float>(std::bit_cast<double>(bits ^ ((q & 2) << 62)));
 }
 
-// Whether Power may be asked: finite operands, and a base below zero only with a whole exponent.
+// Whether Power accepts the operands: both finite, and a negative base only with an integer
+// exponent.
 HWY_INLINE bool PlainPower(float x, float y) {
   const float a = std::fabs(x), b = std::fabs(y);
   const bool finite = (a > 0) & (a <= 3.4028234e38f) & (b <= 3.4028234e38f);
@@ -60,7 +62,7 @@ HWY_INLINE float Power(float base, float exponent) {
                           kMantissa = (std::uint64_t{1} << 52) - 1;
   const std::uint64_t t =
       std::bit_cast<std::uint64_t>(static_cast<double>(std::fabs(base))) - kRoot + kBias;
-  // A whole number below 2^52, made a double by its bits.
+  // An integer below 2^52, converted to double through its bits.
   const double e = std::bit_cast<double>((t >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
   const double m = std::bit_cast<double>((t & kMantissa) + kRoot);
   const double s = (m - 1) / (m + 1), w = s * s;

@@ -1,8 +1,8 @@
-// Kernels of kind `matmul`. The result is cut into tiles as the kernel's variant says. Operands are
-// read where they lie while that is fast; a right operand that many tiles share is packed into
-// panels once, before them; what else has to be packed is packed by the tile. Where there are few
-// tiles and k is long, k is cut too, and the parts are added in order. Vectors compute a tile, or
-// the tile unit of the processor (amx.h), which takes all operands packed, its own way.
+// Kernels of kind `matmul`. The result is split into tiles as the kernel's variant says. Operands
+// are read in place while that is fast. A right operand that many tiles share is packed into panels
+// once, in advance; each tile packs the rest itself. Where tiles are few and k is long, k is split
+// too, and the parts are added in order. A tile is computed by vector code or by the processor's
+// tile unit (amx.h), which needs all operands packed in its own layout.
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -21,20 +21,18 @@ using ir::MatmulUnit;
 
 namespace {
 
-constexpr std::int64_t kColumnsPacked = 128;  // by a task
-constexpr std::int64_t kPacked = 1 << 22;     // floats that are packed at a time
-constexpr std::int64_t kSmallOperand =
-    1 << 15;  // floats that need no packing: they stay in cache as they are
-constexpr std::int64_t kLargeBlock =
-    1 << 16;                        // floats that the cache does not fetch by itself in time
-constexpr std::int64_t kLine = 16;  // floats of the cache
-constexpr std::int64_t kFinished = 1 << 12;  // floats that stay in cache until they are finished,
+constexpr std::int64_t kColumnsPacked = 128;     // per task
+constexpr std::int64_t kPacked = 1 << 22;        // floats packed at a time
+constexpr std::int64_t kSmallOperand = 1 << 15;  // floats that need no packing: they stay in cache
+constexpr std::int64_t kLargeBlock = 1 << 16;    // floats from which on a block needs prefetching
+constexpr std::int64_t kLine = 16;               // floats per cache line
+constexpr std::int64_t kFinished = 1 << 12;      // floats that stay in cache until the epilogue,
 constexpr std::int64_t kFinishedRows =
-    32;  // or these rows, so that the right operand is not read too often
+    32;  // or this many rows, so that the right operand is not read too often
 constexpr std::int64_t kAmxFinished =
-    1 << 14;  // the same for the tile unit: the first cache is full of pieces
+    1 << 14;  // the same for the tile unit: the L1 cache is full of pieces
 constexpr std::int64_t kRowsTogether =
-    1 << 17;  // floats of the left operand that stay in the second cache
+    1 << 17;  // floats of the left operand that stay in the L2 cache
 
 // One right operand and the epilogue of its result.
 struct Part {
@@ -55,38 +53,38 @@ struct Part {
   std::int64_t N;
   Operand b;
   std::vector<ir::Reg> kept;
-  std::int64_t line = 1;  // of the epilogue: whole rows, or any run of elements
+  std::int64_t line = 1;  // line length of the epilogue: whole rows, or 1
   BlockProgram epilogue;
   bool plain;  // no epilogue: the accumulator is the result
   std::vector<ir::Store> stores;
-  std::vector<bool> stored;  // by the epilogue itself
+  std::vector<bool> stored;  // stores done by the epilogue itself
   ir::Store column_sums;
   bool sums_columns;
-  bool dots = false;  // a row times columns that lie each side by side
+  bool dots = false;  // a row vector times contiguous columns
   enum class Packing : std::uint8_t { none, by_tile, shared } packing = Packing::none;
 };
 
-// Some columns of one part of one batch.
+// A range of columns of one part of one batch.
 struct Stripe {
   const Part* part;
   std::int64_t batch, column, columns;
 };
 
-// A piece of the result, for some of k.
+// A tile of the result, for a range of k.
 struct Tile {
   Stripe stripe;
   std::int64_t row, rows, k_begin, k_end;
   const float* packed;  // shared panels of the stripe, or null
   double* sums;         // of the stripe's columns, or null
-  float* c;             // sums for some of k
+  float* c;             // accumulators for this range of k
   std::int64_t c_stride;
-  bool finishes;      // all of k: the epilogue is computed as soon as the sums are there
-  float* to;          // where the sums belong, if they are a result as they are, or null
-  std::uint64_t run;  // of the kernel: which one of all runs of kernels
+  bool finishes;      // all of k: the epilogue runs as soon as the sums are complete
+  float* to;          // destination, if the sums are the result without an epilogue, or null
+  std::uint64_t run;  // identifies this run among all kernel runs
 };
 
-// The right operand of a tile for some of k: columns from `packed_from` on are in panels, those
-// before lie as they are.
+// The right operand of a tile for a range of k: columns from `packed_from` on are in panels, the
+// columns before it are read in place.
 struct RightColumns {
   RightPanel ready;
   const float* panels;
@@ -126,13 +124,13 @@ class Matmul : public Compiled {
     height_ = cut.height, width_ = cut.width, down_ = cut.down, across_ = cut.across;
     depth_ = blocks.depth, splits_ = blocks.splits, split_ = blocks.split;
     together_ = cut.together;
-    // At least four groups of rows, so that threads have groups of their own.
+    // At least four groups of rows, so that each thread gets its own groups.
     rows_together_ =
         std::clamp<std::int64_t>(kRowsTogether / std::max<std::int64_t>(1, K_ * height_), 1,
                                  std::max<std::int64_t>(1, down_ / 4));
     if (blocks.rows_once) rows_together_ = 1;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      // What all rows share, a bias for instance, is read once where tiles are as wide as rows.
+      // A row that all rows share, such as a bias, is read once where tiles are as wide as rows.
       Part& part = parts_[i];
       if (part.N == core.parts[i].N && part.N > 1 &&
           part.N <= std::min<std::int64_t>(width_, kBlock)) {
@@ -151,7 +149,7 @@ class Matmul : public Compiled {
                                      : Part::Packing::shared;
       shares_ = shares_ || part.packing == Part::Packing::shared;
     }
-    // Shared panels lie where a tile would pack its edge.
+    // Shared panels occupy the buffer where a tile would pack its edge.
     for (Part& part : parts_)
       if (shares_ && part.N % panel_lanes() != 0) part.packing = Part::Packing::shared;
   }
@@ -159,7 +157,7 @@ class Matmul : public Compiled {
   void run(const Memory& memory, Executor& executor) const override {
     const std::int64_t stripes = batches_ * across_, room = stripe_room();
     if (stripes == 0) return;         // no columns
-    std::int64_t together = stripes;  // of one batch, or of whole batches
+    std::int64_t together = stripes;  // stripes of one batch, or of whole batches
     if (shares_) {
       const std::int64_t most =
           std::max<std::int64_t>(1, kPacked / std::max<std::int64_t>(1, room));
@@ -192,14 +190,14 @@ class Matmul : public Compiled {
     return {part, s / across_, column, std::min(width_, part->N - column)};
   }
 
-  // Stripes that are computed at a time: so many of each batch.
+  // Stripes that are computed at a time: this many of each batch.
   struct Round {
     std::int64_t first, count, of_batch;
     std::uint64_t run;
   };
 
-  // Packed columns of a stripe, block after block of k: panels and, for the tile unit, the sums of
-  // the columns, which are doubles.
+  // Floats of the packed columns of a stripe, block after block of k: panels and, for the tile
+  // unit, the column sums, which are doubles.
   std::int64_t block_room(std::int64_t columns) const {
     if (by_ == MatmulUnit::amx) return sums_at(columns) + 2 * round_up(columns, kAmxColumns);
     return round_up(columns, NR_) * depth_;
@@ -209,9 +207,9 @@ class Matmul : public Compiled {
     return amx_room(round_up(columns, kAmxColumns), depth_);
   }
 
-  // Tile t of a round: the stripe within the round, and which tile of it. Batch by batch, and
-  // within a batch some rows at a time: threads that take a run of tasks each find in their caches
-  // what they wrote there in the kernel before.
+  // Tile t of a round: the stripe within the round, and the tile within the stripe. The order is
+  // batch by batch, and within a batch by groups of rows: threads take consecutive tasks, so they
+  // find in cache what they wrote in the previous kernel.
   std::pair<std::int64_t, std::int64_t> tile_at(const Round& round, std::int64_t t) const {
     const std::int64_t of_batch = round.of_batch * down_, batch = t / of_batch, rest = t % of_batch;
     const std::int64_t group = rest / (round.of_batch * rows_together_),
@@ -220,8 +218,8 @@ class Matmul : public Compiled {
     return {batch * round.of_batch + i / rows, at + i % rows};
   }
 
-  // Panels of the stripes first .. first + count - 1: for each block of k, all panels. A task packs
-  // a few of them.
+  // Packs the panels of stripes first .. first + count - 1: for each block of k, all panels. Each
+  // task packs a few of them.
   void pack(const Memory& memory, Executor& executor, std::int64_t first, std::int64_t count,
             float* to) const {
     const std::int64_t blocks = ceil_div(K_, depth_),
@@ -243,7 +241,7 @@ class Matmul : public Compiled {
     });
   }
 
-  // Tiles that add all of k, small ones several at a time.
+  // Tiles that sum over all of k; a task takes several small ones.
   void whole_tiles(const Memory& memory, Executor& executor, const Round& round,
                    const float* packed) const {
     const std::int64_t tiles = round.count * down_;
@@ -279,7 +277,7 @@ class Matmul : public Compiled {
     });
   }
 
-  // Tiles that add a part of k each, into memory of their own; then the parts are added.
+  // Tiles that each sum over a part of k, into separate memory; then the parts are added.
   void split_tiles(const Memory& memory, Executor& executor, const Round& round,
                    const float* packed) const {
     const std::int64_t tiles = round.count * down_, room = height_ * width_,
@@ -327,7 +325,7 @@ class Matmul : public Compiled {
     });
   }
 
-  // The sums of a tile, and their epilogue.
+  // Computes the sums of a tile, and their epilogue.
   void compute(const Memory& memory, const Tile& tile) const {
     const auto& [part, batch, column, columns] = tile.stripe;
     if (tile.k_begin == tile.k_end) {  // nothing to add
@@ -348,8 +346,8 @@ class Matmul : public Compiled {
         continue;
       }
       const RightColumns right = right_columns(memory, tile, k, depth);
-      // The last sums go where they belong. Rows that are finished some at a time stay in cache
-      // meanwhile; where they are not added to again, the next ones take their place.
+      // The last sums go to their destination. Rows that get their epilogue in groups stay in cache
+      // until then; if nothing is added to them again, the next group reuses their memory.
       const bool delivers = finishes && tile.to, in_turn = finishes && !part->plain;
       const std::int64_t few = round_up(std::max(kFinishedRows, kFinished / columns), kPanelRows);
       const std::int64_t some = in_turn ? few : tile.rows;
@@ -366,7 +364,7 @@ class Matmul : public Compiled {
     }
   }
 
-  // One row times columns that lie each side by side.
+  // One row times contiguous columns, as dot products.
   void row_of_dots(const Memory& memory, const Tile& tile, const LeftPanel& left, std::int64_t k,
                    std::int64_t depth, float* room) const {
     const Stripe& s = tile.stripe;
@@ -379,7 +377,7 @@ class Matmul : public Compiled {
     add_dots(row, right.data, s.part->b.column(), depth, s.columns, tile.c, k == tile.k_begin);
   }
 
-  // The right operand of a tile, packed as far as it has to be.
+  // The right operand of a tile, packed where necessary.
   RightColumns right_columns(const Memory& memory, const Tile& tile, std::int64_t k,
                              std::int64_t depth) const {
     const auto& [part, batch, column, columns] = tile.stripe;
@@ -400,7 +398,7 @@ class Matmul : public Compiled {
   }
 
   // c = before + rows times columns, panel by panel, and the sums of these columns, unless null.
-  // Meanwhile the next panel comes nearer, a slice with each call.
+  // Prefetches the next panel, a slice with each call.
   void multiply(const LeftRows& left, std::int64_t rows, const RightColumns& right,
                 std::int64_t columns, const Before& before, float* c, std::int64_t stride,
                 double* sums) const {
@@ -435,8 +433,8 @@ class Matmul : public Compiled {
 
   // --- on the tile unit ---
 
-  // The sums of a tile, and their epilogue. Sums for some of k lie in whole panels until the
-  // last ones are added.
+  // Computes the sums of a tile, and their epilogue. Partial sums over k are stored in whole panels
+  // until the last ones are added.
   void compute_by_amx(const Memory& memory, const Tile& tile) const {
     const auto& [part, batch, column, columns] = tile.stripe;
     const AmxSession session;
@@ -457,8 +455,8 @@ class Matmul : public Compiled {
             product(step, i, j, sums + i * width_ + j, width_);
         continue;
       }
-      // Rows that are finished some at a time stay in cache meanwhile, and the next ones take their
-      // place.
+      // Rows that get their epilogue in groups stay in cache until then; the next group reuses
+      // their memory.
       const bool delivers = tile.finishes && tile.to, in_turn = tile.finishes && !part->plain;
       const std::int64_t some =
           in_turn ? round_up(std::max(kFinishedRows, kAmxFinished / columns), kAmxRows) : tile.rows;
@@ -472,7 +470,7 @@ class Matmul : public Compiled {
     }
   }
 
-  // Operands for some of k, and the sums before.
+  // Operands for a range of k, and the previous sums.
   struct AmxStep {
     const float *left, *right;
     std::int64_t depth;
@@ -487,13 +485,13 @@ class Matmul : public Compiled {
                 stride);
   }
 
-  // Some elements of a tile.
+  // A range of elements of a tile.
   struct Elements {
     std::int64_t row = 0, rows = 0, column = 0, columns = 0;
   };
 
-  // Some rows for the last values of k. Each panel is looked at while the next one is computed:
-  // right away, its numbers would not be there yet.
+  // Computes some rows for the last block of k. Each panel is checked while the next one is
+  // computed: an immediate check would wait for its results.
   void last_products(const Memory& memory, const Tile& tile, const AmxStep& step, std::int64_t row,
                      std::int64_t rows, float* c, std::int64_t stride) const {
     const std::int64_t columns = tile.stripe.columns;
@@ -514,7 +512,7 @@ class Matmul : public Compiled {
     look();
   }
 
-  // Past the edges nothing is written.
+  // Writes nothing past the edges.
   void last_product(const AmxStep& step, const Elements& e, float* c, std::int64_t stride) const {
     if (e.rows == kAmxRows && e.columns == kAmxColumns)
       return product(step, e.row, e.column, c, stride);
@@ -524,8 +522,8 @@ class Matmul : public Compiled {
       std::copy_n(all + i * kAmxColumns, e.columns, c + i * stride);
   }
 
-  // Vectors compute what the unit cannot: infinities and NaNs, and numbers that it rounds to
-  // infinity. All of a tile's k.
+  // Computes with vectors what the unit cannot: infinities, NaNs, and values that it rounds to
+  // infinity. Covers all of the tile's k.
   void product_by_vectors(const Memory& memory, const Tile& tile, const Elements& e, float* c,
                           std::int64_t stride) const {
     const std::int64_t left_room = round_up(e.rows, kPanelRows) * depth_;
@@ -543,8 +541,8 @@ class Matmul : public Compiled {
     }
   }
 
-  // The rows of a tile for some of k. Tiles beside each other have the same ones: the thread may
-  // have them still, in memory where nothing else is put.
+  // The rows of a tile for a range of k, in pieces. Adjacent tiles use the same rows: the thread
+  // may still have them, in scratch memory that nothing else uses.
   const float* left_pieces(const Memory& memory, const Tile& tile, std::int64_t k,
                            std::int64_t depth) const {
     struct Which {
@@ -572,7 +570,7 @@ class Matmul : public Compiled {
     return to;
   }
 
-  // Some columns of a block, from `first` of the stripe on.
+  // Splits some columns of a block, from column `first` of the stripe on.
   void split_right(const Memory& memory, const Stripe& s, const Operand::Piece& piece,
                    std::int64_t first, float* block) const {
     double* const sums = reinterpret_cast<double*>(block + sums_at(s.columns)) + first;
@@ -582,7 +580,7 @@ class Matmul : public Compiled {
 
   // --- epilogue ---
 
-  // The epilogue: rows that follow each other in the result are taken together.
+  // Runs the epilogue. Rows that are contiguous in the result are processed together.
   void finish(const Memory& memory, const Stripe& s, std::int64_t row, std::int64_t rows,
               const float* c, std::int64_t stride) const {
     const Part& part = *s.part;
@@ -617,11 +615,11 @@ class Matmul : public Compiled {
   MatmulUnit by_;
   std::int64_t M_, K_, N_ = 0, batches_;
   std::int64_t NR_;
-  std::int64_t height_ = 0, width_ = 0, depth_ = 0;  // of a tile, and of k at a time
-  std::int64_t down_ = 0, across_ = 0;               // tiles of a batch
-  std::int64_t rows_together_ = 1;                   // of these down
+  std::int64_t height_ = 0, width_ = 0, depth_ = 0;  // tile size, and block size of k
+  std::int64_t down_ = 0, across_ = 0;               // tiles per batch
+  std::int64_t rows_together_ = 1;                   // rows of tiles per group
   std::int64_t splits_ = 1, split_ = 0;              // parts of k
-  std::int64_t together_ = 1;                        // tiles of a task
+  std::int64_t together_ = 1;                        // tiles per task
   bool shares_ = false;
   Operand a_;
   std::vector<Part> parts_;

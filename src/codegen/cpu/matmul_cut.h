@@ -1,5 +1,5 @@
-// How the result of a matmul is cut into tiles: the blocks that were chosen, in whole panels of the
-// unit that computes it.
+// Splits the result of a matmul into tiles: the chosen block sizes, rounded to whole panels of the
+// unit that computes them.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace tensorgrad::cpu {
 
-inline constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // at most, before whole panels
+inline constexpr std::int64_t kTileRows = 128, kTileColumns = 512;  // maximum, before rounding
 
 struct Cut {
-  std::int64_t height = 0, width = 0;  // of a tile: whole panels
-  std::int64_t down = 0, across = 0;   // tiles of a batch
-  std::int64_t together = 1;           // tiles of a task
+  std::int64_t height = 0, width = 0;  // tile size, in whole panels
+  std::int64_t down = 0, across = 0;   // tiles per batch
+  std::int64_t together = 1;           // tiles per task
 };
 
-// `widths` are the columns of each part.
+// `widths` holds the column count of each part.
 Cut cut_matmul(const ir::MatmulBlocks& blocks, std::int64_t batches, std::int64_t M,
                std::span<const std::int64_t> widths);
 

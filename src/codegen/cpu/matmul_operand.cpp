@@ -11,8 +11,7 @@ namespace tensorgrad::cpu {
 
 namespace {
 
-// Values of k that lie further apart than this are brought together: a panel has few in a line of
-// the cache.
+// Values of k with a larger stride are packed: otherwise a panel has few of them per cache line.
 constexpr std::int64_t kFarApart = 64;
 
 }  // namespace
@@ -60,7 +59,7 @@ LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) cons
     }
     return {{from, row_stride_, column_stride_}, MR * row_stride_};
   }
-  // Rows of a program follow each other, if they are whole.
+  // Rows of a program are contiguous if they are whole.
   const bool whole = columns == columns_;
   const std::int64_t lines = whole ? 1 : rows, length = whole ? rows * columns : columns;
   for (std::int64_t r = 0; r < lines; ++r)
@@ -87,7 +86,7 @@ void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, fl
         to[c / NR * NR * rows + i * NR + c % NR] = from[i * row_stride_ + c * column_stride_];
     return;
   }
-  // As many rows at once as fit into a block, or as many columns.
+  // As many rows at once as fit in a block, or as many columns.
   const std::int64_t together =
       columns == columns_ ? std::max<std::int64_t>(1, kBlock / columns) : 1;
   for (std::int64_t i = 0; i < rows; i += together)

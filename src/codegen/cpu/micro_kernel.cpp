@@ -18,9 +18,10 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sums take a register for each row and vector; the right operand takes one for each vector, the
-// left one. Of the tiles that fit, six rows by four vectors read least for each multiplication:
-// that is what counts where something else has half of the core. With 16 registers two vectors fit.
+// Register allocation: one accumulator per row and vector, one register per vector of the right
+// operand, and one for the left operand. Of the tiles that fit, six rows by four vectors need the
+// fewest loads per multiplication. That matters when another hyper-thread uses half of the core.
+// With 16 registers two vectors fit.
 #if HWY_TARGET <= HWY_AVX3 || (HWY_ARCH_ARM_A64 && HWY_TARGET == HWY_NEON)
 constexpr int kVectors = 4;
 #else
@@ -54,8 +55,8 @@ hn::Vec<D> LoadPart(D d, std::size_t n, const float* HWY_RESTRICT from) {
 #endif
 }
 
-// R rows of V vectors. Few rows are not enough sums to hide how long an addition takes: then U
-// values of k have sums of their own, which are added at the end.
+// R rows of V vectors. Few rows give too few accumulators to hide the latency of an addition. Then
+// U values of k get separate accumulators, which are added at the end.
 template <int R, int V>
 void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int64_t K,
            const Before& before, float* c, std::int64_t stride, const Ahead& next) {
@@ -85,14 +86,14 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
     a += a_step;
     b += b_step;
   };
-  // Two lines of the cache at most: that is enough for the panels of a tile, if not for a few rows
+  // Prefetches at most two cache lines: enough for the panels of a tile, though not for a few rows
   // alone.
   const auto look_ahead = [&](int steps) HWY_ATTR {
     __builtin_prefetch(ahead, 0, 2);
     if (steps * next.step > 64) __builtin_prefetch(ahead + 64, 0, 2);
     ahead += steps * next.step;
   };
-  const float* const needed = before.data ? before.data : c;  // at the end
+  const float* const needed = before.data ? before.data : c;  // read or written at the end
   const std::int64_t apart = before.data ? before.row : stride;
   each(std::make_index_sequence<S>(), [&](auto i) HWY_ATTR {
     hwy::Prefetch(needed + decltype(i)::value / V * apart +
@@ -133,7 +134,7 @@ void Panel(const LeftPanel& left, const RightPanel& right, int columns, std::int
 using Function = void (*)(const LeftPanel&, const RightPanel&, int, std::int64_t, const Before&,
                           float*, std::int64_t, const Ahead&);
 
-// By vectors, then by rows.
+// Indexed by vectors, then by rows.
 template <std::size_t... I>
 constexpr std::array<Function, sizeof...(I)> Functions(std::index_sequence<I...>) {
   return {Panel<static_cast<int>(I) % kPanelRows + 1, static_cast<int>(I) / kPanelRows + 1>...};

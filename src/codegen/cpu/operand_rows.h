@@ -1,5 +1,5 @@
-// OperandRows: rows of an operand along its last axis. Where they lie in one piece they are read in
-// place, without the divisions that a Reader needs to find its way.
+// OperandRows: rows of an operand along its last axis. Contiguous rows are read in place, without
+// the divisions that a Reader needs to compute addresses.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,11 @@ class OperandRows {
     for (int d = 0; d < last; ++d) stride_[usize(d)] = load.map.stride(d);
   }
 
-  // Distance of neighbours along the axis before the last; only of use if all rows are in place.
+  // Stride of the second-to-last axis; only meaningful if all rows are in place.
   bool in_place() const { return in_place_; }
   std::int64_t stride() const { return stride_[usize(shape_.rank() - 2)]; }
 
-  // Elements first .. first + n - 1 of the row at these positions: where they are, or in `out`.
+  // Elements first .. first + n - 1 of the row at these positions: in place, or copied to `out`.
   template <class... Position>
   const float* read(const Memory& memory, std::int64_t first, std::int64_t n, float* out,
                     Position... position) const {

@@ -15,8 +15,7 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr std::int64_t kTogether =
-    4;  // panels that are filled at once, so that whole cache lines are read
+constexpr std::int64_t kTogether = 4;  // panels filled at once, so that whole cache lines are read
 
 void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth,
                 std::int64_t columns, std::int64_t NR, float* HWY_RESTRICT to) {
@@ -40,12 +39,12 @@ void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t d
 
 void PackLeft(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth,
               std::int64_t columns, float* HWY_RESTRICT to) {
-  constexpr std::int64_t R = kPanelRows, kWide = 8;  // kWide: one move
+  constexpr std::int64_t R = kPanelRows, kWide = 8;  // kWide: one move instruction
   const std::int64_t whole = columns / R * R;
   for (std::int64_t first = 0; first < whole; first += kTogether * R) {
     const std::int64_t end = std::min(whole, first + kTogether * R);
     std::int64_t i = 0;
-    // What is copied too much is written over with the next value of k.
+    // Excess floats are overwritten by the copy for the next value of k.
     for (; end - R + kWide <= columns && i + 1 < depth; ++i)
       for (std::int64_t c = first; c < end; c += R)
         std::memcpy(to + c * depth + i * R, from + i * row + c, kWide * sizeof(float));
@@ -58,7 +57,7 @@ void PackLeft(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t dep
     std::copy(from + i * row + whole, from + i * row + columns, to + whole * depth + i * R);
 }
 
-// Four columns of a panel, four values of k at a time.
+// Transposes four columns of a panel, four values of k at a time.
 void TurnFour(const float* HWY_RESTRICT from, std::int64_t column, std::int64_t depth,
               std::int64_t NR, float* HWY_RESTRICT to) {
   std::int64_t i = 0;
@@ -98,8 +97,7 @@ void PackTurnedPanels(const float* HWY_RESTRICT from, std::int64_t column, std::
   }
 }
 
-// A vector of columns at a time; four sums in float for a stretch of rows, which are then emptied
-// into double.
+// One vector of columns at a time: four float accumulators for a run of rows, then added to double.
 void AddColumnSums(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth,
                    std::int64_t columns, double* HWY_RESTRICT sum) {
   constexpr std::int64_t kStretch = 64;

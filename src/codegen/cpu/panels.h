@@ -1,5 +1,4 @@
-// What prepares the operands of a matrix product for the micro-kernel, compiled for every SIMD
-// target.
+// Packs the operands of a matmul for the micro-kernel, compiled for every SIMD target.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +9,22 @@ namespace tensorgrad::cpu {
 // Element (i, j) of the matrix [depth, columns] is from[i * row + j].
 void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                  std::int64_t NR, float* to);
-// The same where it is from[i + j * column]: turned around on the way.
+// The same for a transposed matrix, whose element (i, j) is from[i + j * column].
 void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth,
                         std::int64_t columns, std::int64_t NR, float* to);
 
-// Panels of kPanelRows columns. What is past the edge is left as it is: nobody reads it.
+// Panels of kPanelRows columns. Columns past the edge are not written: nothing reads them.
 void pack_left(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                float* to);
 
 // sum[j] += the sum of from[i * row + j] over i. Whole vectors are read and written: memory and
-// `sum` go on to a multiple of panel_lanes(). Short stretches are added in float, in an order of
-// their own.
+// `sum` extend to a multiple of panel_lanes(). Short runs of rows are summed in float, in a fixed
+// order that differs from row order.
 void add_column_sums(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
                      double* sum);
 
-// c[j] (+)= the sum of a[k] * from[k + j * column] over k: one row, where values of k lie side by
-// side. `first` overwrites.
+// c[j] (+)= the sum of a[k] * from[k + j * column] over k: a row vector times contiguous columns.
+// `first` overwrites c.
 void add_dots(const float* a, const float* from, std::int64_t column, std::int64_t K,
               std::int64_t columns, float* c, bool first);
 

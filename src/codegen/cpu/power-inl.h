@@ -1,5 +1,5 @@
-// 2^x for vectors, as cheap as the inner loops of attention and of the selective scan need it.
-// Included once per SIMD target, inside of none.
+// 2^x for vectors, fast enough for the inner loops of attention and of the selective scan. Include
+// it once per SIMD target, outside of any namespace.
 #if defined(TENSORGRAD_CPU_POWER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_POWER_INL_H
 #undef TENSORGRAD_CPU_POWER_INL_H
@@ -17,8 +17,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 inline constexpr float kLog2E = 1.44269504f;
 
 // 2^(a b) = scale * (1 + rest), for exponents below 128; `vanishes` where it is less than 2^-126.
-// Adding kWhole rounds to a whole number and leaves it, with the bias of an exponent, in the lowest
-// bits. NaN does not vanish.
+// Adding kWhole rounds to an integer and leaves it, with the exponent bias, in the low bits. NaN
+// does not vanish.
 template <class D, class V = hn::Vec<D>>
 struct PowerParts {
   V scale, rest;
@@ -27,9 +27,9 @@ struct PowerParts {
 
 inline constexpr float kWhole = 12582912.0f + 127.0f;
 
-// From the exponent in two forms: `sum` = exponent + kWhole, rounded, and what is left of it, in
-// -1/2 .. 1/2. The polynomial is the best one of its degree (2.6e-9); with roundings 1 + rest is
-// within 1e-7 of the truth.
+// Takes the exponent in two parts: `sum` = exponent + kWhole, rounded, and the remainder in -1/2 ..
+// 1/2. The polynomial is the minimax one of its degree (2.6e-9); with rounding, 1 + rest is within
+// 1e-7 of the exact value.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE PowerParts<D> TakeApart(D d, V sum, V r) {
   const hn::RebindToUnsigned<D> du;
@@ -42,8 +42,8 @@ HWY_INLINE PowerParts<D> TakeApart(D d, V sum, V r) {
           hn::Lt(sum, hn::Set(d, kWhole - 126.0f))};
 }
 
-// 2^(a b) for a product below 128, 0 where that is less than 2^-126; and 2^(a b) - 1 without loss
-// where that is small.
+// 2^(a b) for a product below 128, and 0 where the result is less than 2^-126. Also 2^(a b) - 1,
+// without cancellation where that is small.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V PowerOfProduct(D d, V a, V b) {
   const V whole = hn::Set(d, kWhole), sum = hn::MulAdd(a, b, whole);

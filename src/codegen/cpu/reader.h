@@ -1,5 +1,5 @@
-// Reader: a Load made ready for the CPU. It hands out the elements of a run of the iteration
-// space, straight from memory where they lie side by side.
+// Reader: a Load compiled for the CPU. It returns the elements of a run of the iteration space,
+// directly from memory where they are contiguous.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace tensorgrad::cpu {
 
-// Start of each space.
+// Base address of each space.
 struct Memory {
   std::array<float*, ir::kSpaces> space{};
   float* at(const ir::Place& place) const { return space[usize(place.space)] + place.offset; }
@@ -23,15 +23,14 @@ class Reader {
   explicit Reader(const ir::Load& load);
 
   // Elements begin .. begin+n-1 in row-major order of the space: a pointer into memory, or `out`
-  // filled with them. i32 and bool elements are their bits.
+  // filled with them. i32 and bool elements are returned as their bits.
   const float* read(const Memory& memory, std::int64_t begin, int n, float* out) const;
 
-  // All elements are the same one.
+  // Whether all elements are one scalar.
   bool splat() const { return form_ == Form::splat; }
-  // The same `length` elements again and again, which the first `length` of the space are. Zero if
-  // there are none.
+  // The number of elements after which the whole space repeats; zero if it does not repeat.
   std::int64_t period() const;
-  // Whether elements come from memory that the store writes.
+  // Whether the load reads memory that the store writes.
   bool overlaps(const ir::Store& store) const;
 
   // Calls f(first address, stride, count) for each run of the innermost axis; only for strided
@@ -48,8 +47,8 @@ class Reader {
 
   ir::Load load_;
   Form form_ = Form::general;
-  ir::Layer coarse_;  // of a map of one layer
-  RunWalk walk_;      // general
+  ir::Layer coarse_;  // of a single-layer map
+  RunWalk walk_;      // for any other map
 };
 
 template <class F>
@@ -82,7 +81,7 @@ void Reader::each_run(std::int64_t begin, int n, F f) const {
   }
 }
 
-// The bits of a number as an element of that type.
+// A scalar as an element of that type: its bits.
 float element(double value, DType dtype);
 
 }  // namespace tensorgrad::cpu

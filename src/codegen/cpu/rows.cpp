@@ -16,9 +16,9 @@ using ir::ScalarOp;
 
 namespace {
 
-constexpr std::int64_t kTaskWork = 1 << 17;  // elements times cost that one task takes
-constexpr std::int64_t kRowWork = 24;        // elements that a row costs beside its own
-constexpr std::int64_t kShortRow = 16;       // rows below this are not worth a loop of their own
+constexpr std::int64_t kTaskWork = 1 << 17;  // elements times cost per task
+constexpr std::int64_t kRowWork = 24;        // overhead of a row, in elements
+constexpr std::int64_t kShortRow = 16;       // shorter rows do not get a loop of their own
 
 std::vector<Reg> kept_of(const LinesKernel& core) {
   std::vector<Reg> kept;
@@ -28,9 +28,9 @@ std::vector<Reg> kept_of(const LinesKernel& core) {
   return kept;
 }
 
-// The length of the rows that the elements of a kernel without reductions are taken as: that of a
-// row which some load repeats all over, so that a bias is not copied for every row. 1 if there is
-// none, or several.
+// The row length to use for a kernel without reductions: the length of a row that some load repeats
+// over the whole space, so that a bias is not copied for every row. 1 if no load repeats a row, or
+// if several lengths occur.
 std::int64_t repeated_row(const Kernel& kernel) {
   std::int64_t length = 1;
   for (const ir::Load& load : kernel.loads) {
@@ -42,8 +42,8 @@ std::int64_t repeated_row(const Kernel& kernel) {
   return length;
 }
 
-// Rows that fit scratch memory: as many whole ones at a time as fill a block. Without reductions,
-// rows are of any length that suits.
+// Rows that fit in scratch memory: a block takes as many whole rows as fit. Without reductions,
+// rows may have any suitable length.
 class ShortRows : public Compiled {
  public:
   ShortRows(const Kernel& kernel, const LinesKernel& core, std::int64_t lines, std::int64_t length)
@@ -87,12 +87,12 @@ class ShortRows : public Compiled {
   std::vector<ir::Store> copied_, line_stores_;
 };
 
-// Reductions of long rows or of columns: parts of fixed size side by side, combined in order; then
-// what is computed per line.
+// Reductions of long rows or of columns: parts of fixed size run in parallel and are combined in
+// order. Then the per-line instructions run.
 class TwoPhase : public Compiled {
  public:
   enum class Along : std::uint8_t { rows, columns };
-  // `part`: elements of a row, or rows of a column, that one task takes.
+  // `part`: elements of a row, or rows of a column, per task.
   TwoPhase(const Kernel& kernel, const LinesKernel& core, Along along, std::int64_t part)
       : core_(core),
         along_(along),
@@ -114,7 +114,7 @@ class TwoPhase : public Compiled {
     const std::int64_t lines = core_.lines;
     if (lines == 0) return;
     const std::int64_t chunks = std::max<std::int64_t>(1, ceil_div(core_.length, part_));
-    const std::int64_t plane = chunks * lines;  // of one reduction
+    const std::int64_t plane = chunks * lines;  // size of one reduction
     std::vector<double> parts(usize(plane) * reductions_.size());
     if (along_ == Along::columns)
       column_parts(memory, executor, chunks, parts);
@@ -167,7 +167,7 @@ class TwoPhase : public Compiled {
   void column_parts(const Memory& memory, Executor& executor, std::int64_t chunks,
                     std::vector<double>& parts) const {
     const std::int64_t lines = core_.lines, length = core_.length, blocks = ceil_div(lines, kBlock);
-    const std::int64_t together = std::max<std::int64_t>(1, kBlock / lines);  // rows of a block
+    const std::int64_t together = std::max<std::int64_t>(1, kBlock / lines);  // rows per block
     executor.run(blocks * chunks, [&](std::int64_t task) {
       float* const scratch = scratch_floats(program_.scratch());
       const std::int64_t column = task % blocks * kBlock, chunk = task / blocks;
@@ -189,7 +189,7 @@ class TwoPhase : public Compiled {
     });
   }
 
-  // Everything that is computed once per line.
+  // Computes all per-line instructions.
   void finish(const Memory& memory, const std::vector<float>& totals) const {
     const std::int64_t lines = core_.lines;
     float* const scratch = scratch_floats(program_.scratch());
@@ -209,9 +209,9 @@ class TwoPhase : public Compiled {
   Along along_;
   std::int64_t part_;
   BlockProgram program_;
-  std::vector<std::size_t> reductions_;  // instructions
-  std::vector<FoldLines> folds_;         // of each, along a row
-  std::vector<FoldRows> column_folds_;   // and down columns
+  std::vector<std::size_t> reductions_;  // indices of instructions
+  std::vector<FoldLines> folds_;         // of each reduction, along a row
+  std::vector<FoldRows> column_folds_;   // of each reduction, down columns
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// RunWalk: any index map as runs. A stretch of the iteration space becomes a few runs of constant
-// stride in memory and runs of fill values; no element is looked up by itself.
+// RunWalk: walks any index map as runs. A range of the iteration space becomes a few runs of
+// constant stride in memory and runs of fill values; no element is looked up individually.
 #pragma once
 
 #include <algorithm>
@@ -18,22 +18,22 @@ class RunWalk {
     for (const ir::Layer& layer : map.layers()) layers_.push_back(ir::coarsen(layer));
   }
 
-  // Elements begin .. begin+n-1: data(at, address, stride, count) and fill(at, value, count), where
-  // `at` counts from begin. Runs come in order.
+  // Visits elements begin .. begin+n-1: calls data(at, address, stride, count) and fill(at, value,
+  // count), where `at` counts from begin. Runs come in order.
   template <class Data, class Fill>
   void each(std::int64_t begin, int n, Data data, Fill fill) const {
     walk(0, 0, begin, 1, n, data, fill);
   }
 
  private:
-  // Numbers start, start+step, ... in the row-major order of layer `l`.
+  // Visits the linear indices start, start+step, ... in the row-major order of layer `l`.
   template <class Data, class Fill>
   void walk(std::size_t l, int at, std::int64_t start, std::int64_t step, int n, Data& data,
             Fill& fill) const {
     const ir::Layer& layer = layers_[l];
     const int rank = layer.shape.rank();
     while (n > 0) {
-      // Position of the first number, and the axis along which the step goes.
+      // The position of the first index, and the axis that the step moves along.
       std::int64_t position[kMaxRank], weight = 1, rest = start;
       int axis = -1, count = step == 0 ? n : 1;
       std::int64_t stride = 0;
@@ -55,7 +55,7 @@ class RunWalk {
     }
   }
 
-  // Elements from .. to-1 of a run whose first element is at `position`; guards before `g` hold.
+  // Elements from .. to-1 of a run whose first element is at `position`. Guards before `g` hold.
   template <class Data, class Fill>
   void guarded(std::size_t l, std::size_t g, int at, int from, int to, const std::int64_t* position,
                int axis, std::int64_t stride, Data& data, Fill& fill) const {
@@ -78,7 +78,7 @@ class RunWalk {
         walk(l + 1, at + from, first, step, to - from, data, fill);
       return;
     }
-    // The part of from .. to-1 where 0 <= v + i * step < extent.
+    // The subrange of from .. to-1 where 0 <= v + i * step < extent.
     const ir::Guard& guard = layer.guards[g];
     const std::int64_t v = value_of(guard.form), step = step_of(guard.form), top = guard.extent - 1;
     std::int64_t low = from, high = to;

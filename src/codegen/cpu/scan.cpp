@@ -1,4 +1,4 @@
-// Kernels of kind `scan` and `arg_reduce`: rows that are walked in order.
+// Kernels of kind `scan` and `arg_reduce`: sequential walks along rows.
 #include <algorithm>
 
 #include "codegen/cpu/compiled.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kTask = 1 << 13;  // elements
 
-// A running sum along each row; rows side by side.
+// A prefix sum along each row; rows run in parallel.
 class Scan : public Compiled {
  public:
   Scan(const ir::Kernel& kernel, const ir::ScanKernel& core)
@@ -63,7 +63,7 @@ class Scan : public Compiled {
   bool reverse_, real_;
 };
 
-// The first best element of each row; NaN is best of all, as in PyTorch.
+// The index of the first best element of each row; NaN ranks above all, as in PyTorch.
 template <class T>
 class ArgReduce : public Compiled {
  public:

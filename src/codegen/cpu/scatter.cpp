@@ -27,7 +27,7 @@ void each_element(const Reader& reader, const Memory& memory, std::int64_t begin
 
 std::int32_t as_id(float bits) { return *reinterpret_cast<const std::int32_t*>(&bits); }
 
-// Tasks own ranges of columns: row by row, in order.
+// Each task owns a range of columns and adds row by row, in order.
 class SegmentSum : public Compiled {
  public:
   SegmentSum(const ir::Kernel& kernel, const ir::SegmentSumKernel& core)

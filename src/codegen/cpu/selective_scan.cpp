@@ -1,6 +1,6 @@
 // Kernels of kind `selective_scan` and its gradient. A task is one block of channels of one
-// sequence: it walks along the sequence chunk by chunk, and holds the states of one chunk at most.
-// Operands are copied into rows of kScanChannels floats on the way, whatever their maps are.
+// sequence. It walks along the sequence chunk by chunk, and holds the states of at most one chunk.
+// Operands are copied into rows of kScanChannels floats, whatever their index maps are.
 #include <algorithm>
 
 #include "codegen/cpu/compiled.h"
@@ -16,7 +16,7 @@ using ir::SelectiveScanShape;
 
 constexpr std::int64_t K = kScanChannels;
 
-// Floats of a task, cut into arrays that start at whole vectors.
+// Scratch memory of a task, split into arrays aligned to whole vectors.
 class Arrays {
  public:
   explicit Arrays(float* next) : next_(next) {}
@@ -48,7 +48,7 @@ class Scan : public Compiled {
     return {task / blocks(), first, std::min(K, s_.E - first)};
   }
 
-  // What both directions read: operands of the whole sequence, and those of one chunk.
+  // Inputs of both directions: operands of the whole sequence, and of one chunk.
   struct Operands {
     float *A, *D, *u, *delta, *B, *C, *line;
   };
@@ -71,7 +71,7 @@ class Scan : public Compiled {
     return o;
   }
 
-  // Steps first .. first + T - 1; delta becomes softplus(delta).
+  // Reads steps first .. first + T - 1; delta becomes softplus(delta).
   ScanSteps read_steps(const Memory& memory, const Block& at, std::int64_t first, std::int64_t T,
                        const Operands& o, float* slope) const {
     read_channels(memory, kU, at, first, T, o.line, o.u);
@@ -84,7 +84,7 @@ class Scan : public Compiled {
     return {T, s_.N, at.width, s_.zoh, o.u, o.delta, o.A, o.B, o.C, o.D};
   }
 
-  // Rows of an operand [B, L, E].
+  // Reads rows of an operand [B, L, E].
   void read_channels(const Memory& memory, std::size_t operand, const Block& at, std::int64_t first,
                      std::int64_t T, float* line, float* to) const {
     for (std::int64_t t = 0; t < T; ++t)
@@ -92,7 +92,7 @@ class Scan : public Compiled {
           to + t * K);
   }
 
-  // [width, N] in an operand from `begin` on -> [N, channels].
+  // Reads [width, N] of an operand from `begin` on -> [N, channels].
   void read_states(const Memory& memory, std::size_t operand, std::int64_t begin, const Block& at,
                    float* line, float* to) const {
     const float* const from =
@@ -106,7 +106,7 @@ class Scan : public Compiled {
     scan_turn(from, K, s_.N, at.width, to, s_.N);
   }
 
-  // Rows of a result [B, L, E] that starts at `to`.
+  // Writes rows of a result [B, L, E] that starts at `to`.
   void write_channels(const float* from, const Block& at, std::int64_t first, std::int64_t T,
                       float* to) const {
     for (std::int64_t t = 0; t < T; ++t)
@@ -154,8 +154,8 @@ class SelectiveScan : public Scan {
   }
 };
 
-// dB and dC are sums over all channels: each task leaves those of its block, and they are added in
-// order.
+// dB and dC are sums over all channels: each task writes the sums of its block, which are then
+// added in order.
 class SelectiveScanGradient : public Scan {
  public:
   SelectiveScanGradient(const ir::Kernel& kernel, const ir::SelectiveScanGradientKernel& core)

@@ -18,8 +18,8 @@ using Tag = hn::CappedTag<float, 16>;
 using V = hn::Vec<Tag>;
 constexpr std::int64_t K = kScanChannels;
 
-// log(1 + x) for 0 <= x <= 1: with z = x / (2 + x) it is 2 atanh(z), whose series ends soon for z
-// <= 1/3 (1.4e-8 is left).
+// log(1 + x) for 0 <= x <= 1: with z = x / (2 + x) it is 2 atanh(z), whose series converges fast
+// for z <= 1/3 (error 1.4e-8).
 HWY_INLINE V LogOfOnePlus(Tag d, V x) {
   const V z = hn::Div(x, hn::Add(x, hn::Set(d, 2.0f))), w = hn::Mul(z, z);
   V p = hn::MulAdd(w, hn::Set(d, 2.0f / 13), hn::Set(d, 2.0f / 11));
@@ -31,7 +31,7 @@ HWY_INLINE V LogOfOnePlus(Tag d, V x) {
   return hn::Mul(p, z);
 }
 
-// Results may lie where the operands do; so they may in Decay.
+// Results may alias the operands, here and in Decay.
 void Softplus(const float* delta, std::int64_t count, float* dl, float* derivative) {
   const Tag d;
   const V zero = hn::Zero(d), one = hn::Set(d, 1.0f);
@@ -54,7 +54,7 @@ void Decay(const float* A_log, std::int64_t count, float* A) {
   }
 }
 
-// States that are walked side by side, so that what they share is loaded once and their chains
+// States processed together, so that shared operands are loaded once and their dependency chains
 // overlap.
 constexpr int kStates = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
 
@@ -112,16 +112,16 @@ void Forward(const ScanSteps& s, float* HWY_RESTRICT states, float* HWY_RESTRICT
 // Arrays of a chunk that Backward works with.
 struct Work {
   float* in;     // [T, channels]: dl u; zoh: u
-  float* to_u;   // [T, channels]: sums over n of G B; zoh: of G (a - 1) / A B
-  float* to_dl;  // [T, channels]: of G A a h; zoh: of G a (A h + B u)
-  float* h;      // [T + 1, states] vectors: before each step, and behind the last
+  float* to_u;   // [T, channels]: sum over n of G B; zoh: of G (a - 1) / A B
+  float* to_dl;  // [T, channels]: sum over n of G A a h; zoh: of G a (A h + B u)
+  float* h;      // [T + 1, states] vectors: before each step, and after the last
   float* kept;   // [T, states]: a; zoh: a - 1
-  float* dB;     // [T, states]: sums over some vectors of the block
+  float* dB;     // [T, states]: sum over some vectors of the block
   float* dC;     // [T, states]
 };
 
-// For some states of a vector of channels: forward over the steps, keeping h and a, and back.
-// `begins` a sum over vectors.
+// For some states of one vector of channels: runs forward over the steps, keeping h and a, then
+// backward. `begins` starts a sum over vectors.
 template <bool kZoh, int kCount>
 HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const Work& w,
                                std::int64_t n, std::int64_t v, bool begins) {
@@ -177,7 +177,7 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
       if constexpr (kZoh) {
         const V a = hn::Add(kept, one), weight = hn::Mul(kept, inverse[j]);
         later[j] = hn::Mul(a, G);
-        // The difference loses digits where dl A is small; but who reads dA multiplies it by A.
+        // The difference cancels where dl A is small, but readers of dA multiply it by A.
         const V bend = hn::Mul(hn::Mul(from_B, B), hn::Mul(hn::MulSub(dl, a, weight), inverse[j]));
         dA[j] = hn::Add(hn::MulAdd(hn::Mul(dl, later[j]), before, dA[j]), bend);
         to_dl = hn::MulAdd(later[j], hn::MulAdd(A[j], before, hn::Mul(B, in)), to_dl);
@@ -201,9 +201,9 @@ HWY_INLINE void BackwardStates(const ScanSteps& s, const ScanGradient& g, const 
   }
 }
 
-// The same for all vectors of the block, and the sums over its channels: of a few vectors at a
-// time, since a long sum of floats loses digits. (So many that over 40,000 channels, in the op
-// table, the error is below half of what is allowed on every target.)
+// The same for all vectors of the block, and the sums over its channels. A sum covers a few vectors
+// at a time, because a long float sum loses precision. (The count keeps the error over 40,000
+// channels, in the op table, below half of the tolerance on every target.)
 template <bool kZoh, int kCount>
 void BackwardBlock(const ScanSteps& s, const ScanGradient& g, const Work& w, std::int64_t n) {
   const Tag d;

@@ -34,13 +34,13 @@ namespace {
 constexpr std::string_view kAmx = "AMX", kAmxAlways = "AMX-ALL";
 bool amx_chosen = false, amx_always = false;
 
-// Asked once, before a choice hides the others.
+// Queried once, before a choice hides the other targets.
 const std::vector<std::int64_t>& targets() {
   static const std::vector<std::int64_t> all = hwy::SupportedAndGeneratedTargets();
   return all;
 }
 
-// 0: the best one.
+// 0 means the best one.
 std::int64_t target_named(const std::string& name) {
   if (name.empty() || ((name == kAmx || name == kAmxAlways) && has_amx())) return 0;
   for (const std::int64_t target : targets())

@@ -1,5 +1,6 @@
-// Which vector instructions the kernels use. Highway compiles them for several targets and takes
-// the best one that the machine has; TENSORGRAD_SIMD names another, to test it or to compare.
+// Chooses the vector instructions of the kernels. Highway compiles them for several targets and
+// picks the best one that the machine supports. TENSORGRAD_SIMD selects another one, to test or to
+// compare.
 #pragma once
 
 #include <string>
@@ -7,20 +8,20 @@
 
 namespace tensorgrad::cpu {
 
-// The targets that this build has and this machine can run, by Highway's names, the best one first.
-// Before them all stands AMX where there is the tile unit (amx.h): the best vectors, and products
-// of matrices on that unit.
+// The targets that this build contains and this machine can run, by Highway's names, best first.
+// AMX comes first on machines with the tile unit (amx.h): it means the best vector target, with
+// matmul on the tile unit.
 std::vector<std::string> simd_targets();
 
-// Obeys TENSORGRAD_SIMD, in upper or lower case; a name that is not among simd_targets() is a
-// user's error. The first call decides for the process, because kernels are compiled for one
-// target: it comes before the first of them.
+// Applies TENSORGRAD_SIMD, in upper or lower case. A name that is not in simd_targets() is a user
+// error. The first call decides for the whole process, because kernels are compiled for one target;
+// it must come before the first kernel.
 void choose_simd_target();
 
-// The one in use.
+// The target in use.
 std::string simd_target();
 
-// Whether that is AMX, and whether even for the products that vectors compute faster:
+// Whether the target is AMX; and whether AMX also computes the matmuls that vectors compute faster:
 // TENSORGRAD_SIMD=AMX-ALL, for tests.
 bool uses_amx();
 bool uses_amx_always();

@@ -1,5 +1,5 @@
-// Products of matrices that are small enough to be read where they are: no packing, any number of
-// rows, columns in units of 8 floats. Included once per SIMD target.
+// Matmul of matrices small enough to be read in place: no packing, any number of rows, columns in
+// units of 8 floats. Included once per SIMD target.
 #if defined(TENSORGRAD_CPU_SMALL_PRODUCT_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_SMALL_PRODUCT_INL_H
 #undef TENSORGRAD_CPU_SMALL_PRODUCT_INL_H
@@ -16,7 +16,7 @@ namespace tensorgrad::cpu::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows whose sums fit into the registers, at two vectors each.
+// Rows whose accumulators fit in registers, at two vectors each.
 constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
 
 // Element (r, k) is data[r * row + k * depth].
@@ -72,8 +72,8 @@ HWY_INLINE void TileColumns(D d, const Left& left, const Rows<const float>& righ
                    {to.data + c, to.stride}, first);
 }
 
-// to [M, N] = left right, or added to it. `depth(r, rows)` says which part of the inner axis those
-// rows have.
+// to [M, N] = left right, or to += left right. `depth(r, rows)` returns the range of the inner axis
+// that those rows use.
 template <class DepthOf>
 HWY_INLINE void Product(const Left& left, std::int64_t M, const Rows<const float>& right,
                         std::int64_t N, const Rows<float>& to, bool first, DepthOf depth) {

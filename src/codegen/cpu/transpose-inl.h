@@ -1,5 +1,5 @@
-// Turns a matrix around, 4 x 4 at a time, and sums of lanes, four at a time. Included once per SIMD
-// target.
+// Transposes a matrix in blocks of 4 x 4, and sums lanes of four vectors at a time. Included once
+// per SIMD target.
 #if defined(TENSORGRAD_CPU_TRANSPOSE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_TRANSPOSE_INL_H
 #undef TENSORGRAD_CPU_TRANSPOSE_INL_H
@@ -38,7 +38,7 @@ HWY_INLINE void Transpose4x4(const float* from, std::int64_t from_stride, float*
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// In each block of four lanes: the sums of those of a, of b, of c and of e.
+// In each block of four lanes: the block sums of a, b, c and e.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V SumFour(D d, V a, V b, V c, V e) {
   const hn::Repartition<std::uint64_t, D> d2;
@@ -50,7 +50,7 @@ HWY_INLINE V SumFour(D d, V a, V b, V c, V e) {
                  hn::BitCast(d, hn::InterleaveUpper(d2, ab, ce)));
 }
 
-// Blocks of four lanes added up.
+// Sums the blocks of four lanes.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE auto SumOfBlocks(D, V v) {
   if constexpr (hn::MaxLanes(D()) > 4) {
@@ -62,7 +62,7 @@ HWY_INLINE auto SumOfBlocks(D, V v) {
 }
 #endif
 
-// The sum over the lanes of each of kCount vectors that lie side by side.
+// The sum over lanes of each of kCount contiguous vectors.
 template <int kCount, class D>
 HWY_INLINE void SumLanes(D d, const float* from, float* to) {
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
@@ -77,7 +77,7 @@ HWY_INLINE void SumLanes(D d, const float* from, float* to) {
   for (; j < kCount; ++j, from += lanes) to[j] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, from)));
 }
 
-// to[c][r] = from[r][c]; rows lie from_stride and to_stride apart.
+// to[c][r] = from[r][c]; rows are from_stride and to_stride apart.
 HWY_INLINE void Transpose(const float* from, std::int64_t from_stride, std::int64_t rows,
                           std::int64_t columns, float* to, std::int64_t to_stride) {
   const std::int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;

@@ -61,7 +61,7 @@ void Binary(const Stretch& s) {
   }
 }
 
-// Three operands, of which b and c may be numbers.
+// Three operands, of which b and c may be scalars.
 template <class Op, unsigned kOnes>
 void Ternary(const Stretch& s) {
   const Tag d;
@@ -92,13 +92,12 @@ void Ternary(const Stretch& s) {
   }
 }
 
-// Plain loops that the compiler turns into vectors; elements that are not for them are done again
-// by libm.
+// Plain loops that the compiler vectorizes; libm recomputes elements that they cannot handle.
 template <std::uint64_t kQuarter>
 void Angle(const Stretch& s) {
   const float* const a = s.a;
   float* const out = s.out;
-  // A piece at a time, so that `a` may be `out`.
+  // One piece at a time, so that `a` may alias `out`.
   constexpr std::int64_t kPiece = 64;
   float piece[kPiece];
   for (std::int64_t at = 0; at < s.length; at += kPiece) {

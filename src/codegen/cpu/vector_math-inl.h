@@ -1,9 +1,9 @@
-// Functions of vectors of floats, for files that are compiled once per SIMD target: include it
-// behind <hwy/highway.h>. Largest errors against the true value, in units in the last place
-// (tests/cpu/vector_math_test.cpp looks at points of all exponents on all targets):
+// Math functions on vectors of floats, for files that are compiled once per SIMD target. Include it
+// after <hwy/highway.h>. Largest errors against the true value, in units in the last place
+// (tests/cpu/vector_math_test.cpp checks points of all exponents on all targets):
 //   exp 1.2   expm1 1.7   log 1.0   log1p 1.5   tanh 2.5   erf 1.5   normal_cdf 6.0
-// Infinities, NaN, signed zeros, overflow and denormal numbers as in libm; a program runs them in a
-// mode where arithmetic gives zero for denormal numbers (runtime/cpu/subnormals.h).
+// Infinities, NaN, signed zeros, overflow and subnormals behave as in libm. Programs run them in a
+// mode where arithmetic flushes subnormals to zero (runtime/cpu/subnormals.h).
 #if defined(TENSORGRAD_CPU_VECTOR_MATH_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_VECTOR_MATH_INL_H
 #undef TENSORGRAD_CPU_VECTOR_MATH_INL_H
@@ -22,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// first + x * (next + x * (...)).
+// Horner's rule: first + x * (next + x * (...)).
 template <class D, class V>
 HWY_INLINE V Polynomial(D d, V /*x*/, float first) {
   return hn::Set(d, first);
@@ -32,7 +32,7 @@ HWY_INLINE V Polynomial(D d, V x, float first, More... more) {
   return hn::MulAdd(x, Polynomial(d, x, more...), hn::Set(d, first));
 }
 
-// 2^n, for a normal result.
+// 2^n; the result must be a normal number.
 template <class D, class VI>
 HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI n) {
   const hn::RebindToSigned<D> di;
@@ -42,7 +42,7 @@ HWY_INLINE hn::Vec<D> PowerOfTwo(D d, VI n) {
 // ln 2 in two parts: n times the first is exact.
 inline constexpr float kLn2High = 0.693145751953125f, kLn2Low = 1.428606765330187e-6f;
 
-// x / ln 2, rounded to whole numbers.
+// x / ln 2, rounded to an integer.
 template <class D, class V>
 HWY_INLINE auto NearestPower(D d, V x) {
   return hn::NearestInt(hn::Mul(x, hn::Set(d, 1.44269504088896f)));
@@ -63,14 +63,14 @@ HWY_INLINE V SmallExpm1(D d, V r) {
   return hn::MulAdd(hn::Mul(r, r), q, r);
 }
 
-// exp(x) = 2^n (1 + p): returns p. (Vectors of some targets cannot be members.)
+// exp(x) = 2^n (1 + p); returns p. (On some targets vectors cannot be struct members.)
 template <class D, class V, class VI>
 HWY_INLINE V Reduce(D d, V x, VI& n) {
   n = NearestPower(d, x);
   return SmallExpm1(d, Remainder(d, x, n));
 }
 
-// y 2^n, in two steps, because 2^n itself may be too small or too large.
+// y 2^n, in two steps, because 2^n itself may underflow or overflow.
 template <class D, class V, class VI>
 HWY_INLINE V TimesPowerOfTwo(D d, V y, VI n) {
   const auto half = hn::ShiftRight<1>(n);
@@ -92,16 +92,16 @@ HWY_INLINE V Expm1(D d, V x) {
   const V inside = hn::Min(hn::Max(x, hn::Set(d, -30.0f)), hn::Set(d, 89.0f));
   auto n = hn::Zero(hn::RebindToSigned<D>());
   const V p = Reduce(d, inside, n);
-  // Half of the result, because 2^128 is no number.
+  // Half of the result, because 2^128 overflows.
   const V scale = PowerOfTwo(d, hn::Sub(n, hn::Set(di, 1)));
   const V half = hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 0.5f)));
-  // Below 1e-10 the result is x, which also keeps denormal numbers and the sign of zero; NaN is not
-  // below.
+  // Below 1e-10 the result is x, which preserves subnormals and the sign of zero. NaN fails the
+  // comparison.
   const V y = hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, hn::Add(half, half));
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-// A positive normal number as 2^e * m with m in [sqrt(1/2), sqrt(2)); returns m.
+// Splits a positive normal number into 2^e * m with m in [sqrt(1/2), sqrt(2)); returns m.
 template <class D, class V>
 HWY_INLINE V SplitExponent(D d, V x, V& e) {
   const hn::RebindToSigned<D> di;
@@ -143,13 +143,13 @@ HWY_INLINE V Log1p(D d, V x) {
   const V u = hn::Add(one, x);
   V e = hn::Zero(d);
   const V m = SplitExponent(d, u, e);
-  // What u lost of 1 + x, as a part of u. Near 1 nothing needs to be lost: f is x.
+  // The rounding error of u = 1 + x, divided by u. Near 1 there is no error: f is x.
   const V lost =
       hn::IfThenElse(hn::Ge(x, one), hn::Sub(one, hn::Sub(u, x)), hn::Sub(x, hn::Sub(u, one)));
   const auto near = hn::Eq(e, hn::Zero(d));
   const V f = hn::IfThenElse(near, x, hn::Sub(m, one));
   V y = LogOfParts(d, f, e, hn::IfThenZeroElse(near, hn::Div(lost, u)));
-  y = hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, y);  // the sign of zero
+  y = hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 1e-10f)), x, y);  // keeps the sign of zero
   y = hn::IfThenElse(hn::Eq(x, hn::Set(d, kInfinity)), x, y);
   y = hn::IfThenElse(hn::Eq(u, hn::Zero(d)), hn::Set(d, -kInfinity), y);
   return hn::IfThenElse(hn::Ge(u, hn::Zero(d)), y,
@@ -167,11 +167,11 @@ HWY_INLINE V Tanh(D d, V x) {
   const V t = hn::MulAdd(p, scale, hn::Sub(scale, hn::Set(d, 1.0f)));
   const V y = hn::CopySign(hn::Div(t, hn::Add(t, two)), x);
   const auto small =
-      hn::Lt(hn::Abs(x), hn::Set(d, 1e-5f));  // tanh(x) is x; denormal numbers keep their bits
+      hn::Lt(hn::Abs(x), hn::Set(d, 1e-5f));  // tanh(x) is x; subnormals keep their bits
   return hn::IfThenElse(hn::Or(small, hn::IsNaN(x)), x, y);
 }
 
-// Below 1 a polynomial; above, 1 - exp of one that approximates log(1 - erf(x)).
+// Below 1, a polynomial. Above, 1 - exp(p), where p approximates log(1 - erf(x)).
 template <class D, class V>
 HWY_INLINE V Erf(D d, V x) {
   const V a = hn::Abs(x), one = hn::Set(d, 1.0f);
@@ -190,9 +190,9 @@ HWY_INLINE V Erf(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-// The standard normal distribution. With t = |x|: exp(-t^2 / 2) times a polynomial in 1 / (1 +
-// 0.295 t), which is the probability below -t with all of its digits; above 0 it is 1 minus that.
-// The first 12 bits of t have an exact square, so that the exponent loses nothing.
+// The standard normal CDF. With t = |x|: exp(-t^2 / 2) times a polynomial in 1 / (1 + 0.295 t) is
+// the probability below -t to full precision; for x > 0 the result is 1 minus that. The square of
+// the first 12 bits of t is exact, so the exponent has no rounding error.
 template <class D, class V>
 HWY_INLINE V NormalCdf(D d, V x) {
   const hn::RebindToUnsigned<D> du;

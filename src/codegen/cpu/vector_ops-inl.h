@@ -1,5 +1,5 @@
-// What the ops of a scalar program do to a vector. Blocks hold f32 or i32 (bool is 0 or 1); all of
-// them travel as vectors of floats and are looked at as what they are.
+// The ops of a scalar program on vectors. Blocks hold f32 or i32 (bool is 0 or 1). All types are
+// passed as float vectors and bit-cast to their own type.
 #if defined(TENSORGRAD_CPU_VECTOR_OPS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENSORGRAD_CPU_VECTOR_OPS_INL_H
 #undef TENSORGRAD_CPU_VECTOR_OPS_INL_H
@@ -26,7 +26,7 @@ using V = hn::Vec<Tag>;
 using IntTag = hn::RebindToSigned<Tag>;
 using VI = hn::Vec<IntTag>;
 
-// The first n < lanes elements of a vector; nothing else is read or written. The others are zero.
+// Loads the first n < lanes elements; the other lanes are zero. Accesses no memory beyond them.
 HWY_INLINE V LoadSome(Tag d, const float* p, std::int64_t n) {
 #if HWY_MEM_OPS_MIGHT_FAULT
   HWY_ALIGN float some[hn::MaxLanes(Tag())] = {};
@@ -48,7 +48,7 @@ HWY_INLINE void StoreSome(V v, Tag d, float* p, std::int64_t n) {
 
 HWY_INLINE VI Ints(V v) { return hn::BitCast(IntTag(), v); }
 HWY_INLINE V Floats(VI v) { return hn::BitCast(Tag(), v); }
-// 1 where the mask holds, else 0.
+// 1 where the mask is set, else 0.
 template <class Mask>
 HWY_INLINE V Truth(Tag d, Mask mask) {
   return hn::IfThenElseZero(mask, hn::BitCast(d, hn::Set(IntTag(), 1)));
@@ -70,7 +70,7 @@ struct Mul {
 struct Div {
   HWY_INLINE V operator()(Tag, V a, V b) const { return hn::Div(a, b); }
 };
-// NaN wins: a + b is NaN when either is.
+// Propagates NaN: a + b is NaN when either is.
 HWY_INLINE V OrNan(V a, V b, V other) {
   return hn::IfThenElse(hn::Or(hn::IsNaN(a), hn::IsNaN(b)), hn::Add(a, b), other);
 }
@@ -133,7 +133,7 @@ struct Select {
     return hn::IfThenElse(hn::RebindMask(d, hn::Ne(Ints(a), hn::Zero(IntTag()))), b, c);
   }
 };
-// Not fused: the product is rounded as if it stood alone.
+// Not fused: the product is rounded separately.
 struct ProductPlus {
   HWY_INLINE V operator()(Tag, V a, V b, V c) const { return hn::Add(hn::Mul(a, b), c); }
 };
@@ -205,7 +205,7 @@ struct Same {
 struct ToReal {
   HWY_INLINE V operator()(Tag d, V a) const { return hn::ConvertTo(d, Ints(a)); }
 };
-// Towards zero; NaN gives 0, what is too large the nearest i32.
+// Rounds towards zero. NaN gives 0; values out of range saturate.
 struct ToInt {
   HWY_INLINE V operator()(Tag d, V a) const {
     const IntTag di;

@@ -1,7 +1,7 @@
-// Kernels of kind `attention` and `attention_gradient`. A workgroup has a block of rows (queries,
-// or keys for their own gradients) and walks over blocks of the other side. The scores of two
-// blocks are made from tiles in workgroup memory, four by four to a thread. As weights they go
-// back there, and what they weigh is added up in registers.
+// Kernels of kind `attention` and `attention_gradient`. A workgroup owns a block of rows (queries,
+// or keys for the gradients of keys and values) and walks over blocks of the other side. The scores
+// of two blocks are computed from tiles in workgroup memory, four by four per thread. They return
+// there as weights, and the weighted sums accumulate in registers.
 #include <algorithm>
 
 #include "codegen/wgsl/attention_operand.h"
@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::int64_t kThreads = 64;
 constexpr std::int64_t kRows =
-    32;  // of a block. Row r is component r / 8 of quad r % 8: neighbours hit different banks
-constexpr std::int64_t kChunk = 32;     // of the size of a head at a time, while scores are made
-constexpr std::int64_t kColumns = 128;  // of a head that a workgroup adds up
+    32;  // per block. Row r is component r / 8 of quad r % 8: neighbours hit different banks
+constexpr std::int64_t kChunk = 32;     // head columns loaded at a time for the scores
+constexpr std::int64_t kColumns = 128;  // head columns that a workgroup accumulates
 constexpr std::int64_t kPitch = 9;      // quads from one column of weights to the next
 constexpr const char* kHidden = "-3.0e38f";
 
@@ -38,8 +38,8 @@ class Attention {
     return {source.finish(kThreads, cut.groups())};
   }
 
-  // The gradients of queries, and of keys and values: two kinds of workgroups that need nothing of
-  // each other.
+  // The gradient of queries, and the gradients of keys and values: two kinds of workgroups that do
+  // not depend on each other.
   std::vector<Piece> gradient() {
     if (s_.gradient_elements() == 0) return {};
     Source source = begin({&x_.q, &x_.k, &x_.v, &x_.out, &x_.g});
@@ -63,7 +63,7 @@ class Attention {
  private:
   using Operand = AttentionOperand;
 
-  // How the rows of one side are cut: heads, blocks of rows, stretches of columns.
+  // How the rows of one side are split: heads, blocks of rows, ranges of columns.
   struct Cut {
     std::int64_t heads, blocks, columns;
     Cut(const Attention& a, std::int64_t per_sequence, std::int64_t positions, std::int64_t size)
@@ -89,8 +89,8 @@ class Attention {
 
   // ---- functions of a shader
 
-  // Which queries see which keys: four keys against one query for `sees_keys`, four queries against
-  // one key for `seen_by`.
+  // Emits the causal mask: `sees_keys` tests four keys against one query, `seen_by` four queries
+  // against one key.
   void declare_sees(Source& source) const {
     const auto declare = [&](const char* name, const char* q, const char* k) {
       source.function(
@@ -106,8 +106,8 @@ class Attention {
     if (k_.gradient) declare("seen_by", "vec4<u32>", "u32");
   }
 
-  // Row `r` of a block: its position (of some row that exists), and whether it exists; empty:
-  // always.
+  // Row `r` of a block: its position (clamped to an existing row), and the condition that it
+  // exists; empty means always.
   struct Row {
     std::string t, exists;
   };
@@ -117,7 +117,7 @@ class Attention {
     return {source.let(fmt::format("min({}, {}u)", t, x.positions - 1), "t"),
             fmt::format("{} < {}u", t, x.positions)};
   }
-  // Four neighbours of the row; zero if it does not exist.
+  // Four consecutive elements of the row; zero if it does not exist.
   static std::string quad_of(const Operand& x, const std::string& head, const Row& r,
                              const std::string& d) {
     const std::string value = fmt::format("{}_quad({}, {}, {})", x.name, head, r.t, d);
@@ -127,7 +127,8 @@ class Attention {
     return r.exists.empty() ? "{" : fmt::format("if ({}) {{", r.exists);
   }
 
-  // fetch_NAME: the thread's share of a chunk of a block: four neighbours from each of four rows.
+  // fetch_NAME: the thread's share of a chunk of a block: four consecutive elements from each of
+  // four rows.
   std::string use_fetch(Source& source, const Operand& x) {
     const std::string name = fmt::format("fetch_{}", x.name);
     if (!declared_.insert(name).second) return name;
@@ -146,7 +147,7 @@ class Attention {
     return name;
   }
 
-  // stash: what a thread fetched, transposed: tiles[at + d * 8 + r % 8][r / 8].
+  // stash: writes the fetched values transposed: tiles[at + d * 8 + r % 8][r / 8].
   void declare_stash(Source& source) const {
     source.function("fn stash(at: u32, x: mat4x4<f32>, thread: u32)", [&] {
       source.line("let turned = transpose(x);");
@@ -155,8 +156,8 @@ class Attention {
     });
   }
 
-  // scores_AB(heads and first rows of both): row i of the result has rows ty + 8 i of a against tx
-  // + 8 j of b.
+  // scores_AB(heads and first rows of both): row i of the result holds rows ty + 8 i of a against
+  // tx + 8 j of b.
   std::string use_scores(Source& source, const Operand& a, const Operand& b) {
     const std::string name = fmt::format("scores_{}{}", a.name, b.name);
     if (!declared_.insert(name).second) return name;
@@ -169,7 +170,7 @@ class Attention {
           source.line("let tx = thread % 8u;");
           source.line("let ty = thread / 8u;");
           for (int i = 0; i < 4; ++i) source.line("var s{} = vec4<f32>();", i);
-          // The next chunk is on its way while this one is used.
+          // Prefetches the next chunk while this one is used.
           source.line("var next_a = {}(head_a, a0, 0u, thread);", fetch_a);
           source.line("var next_b = {}(head_b, b0, 0u, thread);", fetch_b);
           source.open(fmt::format("for (var d0 = 0u; d0 < {}u; d0 += {}u) {{", a.size, chunk));
@@ -198,8 +199,8 @@ class Attention {
     return name;
   }
 
-  // statistics(head, first): of a block of queries, log-sum-exp and (in two halves) the mean of g
-  // v^T under the weights, which is the product of the result and its gradient.
+  // statistics(head, first): for a block of queries, the log-sum-exp and (in two halves) the
+  // weighted mean of g v^T, which equals the dot product of the result and its gradient.
   void declare_statistics(Source& source) const {
     source.function("fn statistics(head: u32, first: u32, thread: u32)", [&] {
       source.line("let half = thread / {}u;", kRows);
@@ -219,8 +220,8 @@ class Attention {
 
   // ---- parts of a body
 
-  // The workgroup's head, first row and first column. Where later rows have more to do, they come
-  // first.
+  // Computes the workgroup's head, first row and first column. Where later rows need more work,
+  // they are scheduled first.
   void find_place(Source& source, const Cut& cut, bool last_first) const {
     source.line("let tx = thread % 8u;");
     source.line("let ty = thread / 8u;");
@@ -237,7 +238,7 @@ class Attention {
     return fmt::format("vec4<u32>({0} + {1}) + vec4<u32>(0u, 8u, 16u, 24u)", first, quad);
   }
 
-  // Where the keys end that a block of queries sees.
+  // The end of the keys that a block of queries sees.
   std::string end_of_keys() const {
     return s_.causal ? fmt::format("u32(clamp(start + i32(first) + {}, 0, {}))", kRows, s_.S)
                      : u32_text(s_.S);
@@ -245,7 +246,7 @@ class Attention {
 
   std::int64_t columns_of(std::int64_t size) const {
     return ceil_div(std::min(size, kColumns), 32);
-  }  // quads of a thread
+  }  // quads per thread
   std::int64_t quads_of(std::int64_t size) const { return columns_of(size) == 1 ? 8 : 16; }
 
   void declare_sums(Source& source, const char* name, std::int64_t size) const {
@@ -254,7 +255,7 @@ class Attention {
         source.line("var {}{}_{} = vec4<f32>();", name, i, j);
   }
 
-  // weights[c][r]: component i of quad c of a matrix whose row i is `rows`[i].
+  // weights[c][r] = component i of quad c of a matrix whose row i is `rows`[i].
   void store_weights(Source& source, const char* rows) const {
     for (int c = 0; c < 4; ++c)
       source.line(
@@ -262,8 +263,8 @@ class Attention {
           8 * c, kPitch, rows, "xyzw"[c]);
   }
 
-  // Rows of a block as they stand, up to 64 columns of them, on their way: a quad of them to each
-  // of `to`.
+  // Prefetches rows of a block without transposing them, up to 64 columns: one quad into each
+  // variable of `to`.
   void fetch_values(Source& source, const char* to, const Operand& x, const std::string& head,
                     const std::string& first, std::int64_t stretch) const {
     const std::int64_t quads = quads_of(x.size);
@@ -276,7 +277,8 @@ class Attention {
     }
   }
 
-  // sums += weights x. All threads are done with the tiles, and the first stretch was fetched.
+  // sums += weights x. Requires that all threads are done with the tiles, and that the first range
+  // of columns was fetched.
   void add_weighted(Source& source, const char* sums, const Operand& x, const char* fetched,
                     const std::string& head, const std::string& first) {
     const std::int64_t count = columns_of(x.size), quads = quads_of(x.size),
@@ -306,7 +308,7 @@ class Attention {
     }
   }
 
-  // The rows of a block in a part of the result.
+  // Stores the rows of a block in a part of the result.
   void store_sums(Source& source, const char* sums, const Operand& x, const ir::PackedPart& part,
                   std::int64_t heads, const std::string& scale) const {
     for (int i = 0; i < 4; ++i) {
@@ -374,7 +376,7 @@ class Attention {
     source.line("workgroupBarrier();");
     source.line("total = stats[ty];");
     source.line("for (var j = 1u; j < 8u; j++) {{ total += stats[j * {}u + ty]; }}", kPitch);
-    // A query before the first key sees nothing. Where it sees keys and all weights are zero, the
+    // A query before the first key sees nothing. If it sees keys and all weights are zero, the
     // result is NaN.
     source.line(
         "let none = vec4<i32>(start + i32(first + ty)) + vec4<i32>(0, 8, 16, 24) < vec4<i32>({});",
@@ -484,8 +486,7 @@ class Attention {
   const Emitting& in_;
   const AttentionInput k_;
   const AttentionShape& s_;
-  static constexpr int unroll_ =
-      4;  // values that are read from workgroup memory before the first is used
+  static constexpr int unroll_ = 4;  // values read from workgroup memory before the first is used
   const AttentionOperands x_;
   std::set<std::string> declared_;
 };

@@ -32,7 +32,7 @@ void AttentionOperand::declare(Source& source, const AttentionInput& in) const {
   side.declare(source);
   source.function(fmt::format("fn {}_quad(head: u32, t: u32, d: u32) -> vec4<f32>", name), [&] {
     const AttentionShape& s = in.core.shape;
-    // All columns that are read exist then.
+    // In these cases all columns that are read exist.
     const bool whole = (size == 32 || size == 64 || size == 128) && std::max(s.D, s.V) <= 128;
     if (side.quad_axis() == 1) {
       if (whole)
@@ -59,7 +59,7 @@ void find_start(Source& source, const AttentionInput& in, bool uniform) {
     return;
   }
   const ir::Load& load = in.loads.back();
-  // Not so far away that sums with it would not fit.
+  // Clamped, so that sums with it do not overflow.
   const std::string value = fmt::format(
       "clamp({}, {}, {})", read(source, load, address(source, load.map, "0u", load.place.offset)),
       -s.T, s.S);

@@ -1,6 +1,6 @@
-// Kernels of kind `columns`: reductions down columns. Threads side by side take neighbouring
-// columns (or quads of them), threads above each other take turns along a column; many rows are cut
-// into parts that a second shader joins.
+// Kernels of kind `columns`: reductions down columns. Threads along x take adjacent columns (or
+// quads of them); threads along y take interleaved rows of a column. Many rows are split into
+// parts, which a second shader combines.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
@@ -29,7 +29,7 @@ class Columns {
       beside_ = in_.least_invocations, down_ = 1;
       return {walk(1)};
     }
-    // Shared memory holds a value per thread and reduction.
+    // Workgroup memory holds a value per thread and reduction.
     width_ = k_.lines % 4 == 0 && static_cast<std::int64_t>(roots_.size()) * kThreads * 16 <=
                                       in_.target.workgroup_bytes
                  ? 4
@@ -82,7 +82,7 @@ class Columns {
       source.line("var {} = {}({});", sums.back(), type_name(instr(r).dtype, width_), identity);
     }
     if (k_.length > 0) {
-      // Four rows at a time are read before the first is added; then the rest one by one.
+      // Reads four rows before adding the first; then the remaining rows one by one.
       const std::string first = fmt::format("part * {}u + lane", rows);
       source.line("let end = min({}u, (part + 1u) * {}u);", k_.length, rows);
       source.line("var row = {};", first);
@@ -114,7 +114,7 @@ class Columns {
                        threads);
       source.line("shared{}[thread] = {};", i, sums[i]);
     }
-    if (down_ > 16) {  // sixteen above each other join their share first
+    if (down_ > 16) {  // sixteen threads of a column combine their shares first
       source.line("workgroupBarrier();");
       source.open("if (lane < 16u) {");
       for (std::size_t i = 0; i < roots_.size(); ++i)
@@ -155,7 +155,7 @@ class Columns {
         combined(source, instr(roots_[i]).combine, instr(roots_[i]).dtype, width_, sum, value));
   }
 
-  // sum = sum joined with the shared values `step` threads on, as far as `end`.
+  // sum = sum combined with the shared values every `step` threads, up to `end`.
   void join_shared(Source& source, std::size_t i, const std::string& sum, std::int64_t step,
                    std::int64_t end) const {
     source.open(fmt::format("for (var j = {0}u; thread + j < {1}u; j += {0}u) {{", step, end));
@@ -165,7 +165,7 @@ class Columns {
     source.close();
   }
 
-  // What becomes of the reductions, and where it goes.
+  // Emits the per-line instructions after the reductions, and the stores.
   void finish_lines(Source& source, ProgramWriter& program) const {
     program.write({.linear = "0u", .line = "column"}, [&](std::size_t i) {
       const Instr& in = k_.program.code[i];
@@ -178,7 +178,7 @@ class Columns {
 
   Piece join(std::int64_t parts) {
     Source source = in_.source(" (whole)");
-    ir::ScalarProgram behind;  // the sums
+    ir::ScalarProgram behind;  // instructions after the sums
     std::ranges::copy_if(k_.program.code, std::back_inserter(behind.code),
                          [](const Instr& in) { return in.line; });
     ProgramWriter::note(source, loads_, behind);

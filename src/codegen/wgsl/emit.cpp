@@ -47,7 +47,7 @@ std::string identity_text(Source& source, ir::Combine combine, DType dtype) {
   return literal(source, value, dtype);
 }
 
-// Few neighbours: all read all. Many: sixteen of them join their share first.
+// With few threads, each reads all values. With many, sixteen threads combine their shares first.
 std::string GroupReduction::join(ir::Combine combine, DType dtype, const std::string& value) {
   if (threads_ == 1) return value;
   const char* const kind = dtype == DType::f32 ? "f" : dtype == DType::i32 ? "i" : "b";
@@ -95,8 +95,8 @@ bool checks_ids(const ir::Kernel& kernel) {
 
 namespace {
 
-// Elements that threads count, besides those of loads and stores. No thread of a sequence kernel
-// counts all scores, or the steps of all states.
+// Elements that threads index, besides those of loads and stores. No thread of a sequence kernel
+// indexes all scores, or the steps of all states.
 std::int64_t counted(const ir::Lines& lines) { return lines.elements(); }
 std::int64_t counted(const ir::AttentionCore&) { return 0; }
 std::int64_t counted(const ir::SelectiveScanCore&) { return 0; }
@@ -107,7 +107,7 @@ std::int64_t counted(const ir::MatmulKernel& k) {
   return out;
 }
 
-// Shaders count in 32 bits, some of them with a sign.
+// Shaders index with 32 bits, some of them signed.
 void check_size(const Emitting& in) {
   std::int64_t largest = std::visit([](const auto& core) { return counted(core); }, in.kernel.core);
   ir::for_each_store(in.kernel,

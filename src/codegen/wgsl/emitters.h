@@ -9,15 +9,15 @@ namespace tensorgrad::wgsl {
 struct Emitting {
   const ir::Kernel& kernel;
   const Target& target;
-  bool guarded;  // kernels that write parameters or state look for faults first
+  bool guarded;  // kernels that write parameters or state check for faults first
   const Terms& terms;
-  std::int64_t least_invocations = 64;  // per workgroup, of kernels that have no other wish
+  std::int64_t least_invocations = 64;  // per workgroup, unless the kernel chooses its own
 
   std::string title(const char* what = "") const;
   Source source(const char* what = "") const { return {title(what), target, terms}; }
 };
 
-// The pieces of a kernel, to run one after the other.
+// The pieces of a kernel, in execution order.
 std::vector<Piece> emit_pieces(const Emitting& in);
 
 std::vector<Piece> emit_core(const Emitting& in, const ir::RowsKernel& k);
@@ -32,16 +32,16 @@ std::vector<Piece> emit_core(const Emitting& in, const ir::AttentionGradientKern
 std::vector<Piece> emit_core(const Emitting& in, const ir::SelectiveScanKernel& k);
 std::vector<Piece> emit_core(const Emitting& in, const ir::SelectiveScanGradientKernel& k);
 
-// Notes the memory of stores, and of faults where they must be looked at.
+// Notes the memory of stores, and of faults if the kernel is guarded.
 void note_stores(Source& source, const std::vector<ir::Store>& stores, bool guarded);
-// The condition under which a store may be made, besides that its element exists; empty: always.
+// The condition for a store, besides that its element exists; empty means always.
 std::string store_condition(const Source& source, const ir::Store& store, bool guarded);
-// The store of one element under that condition; `address` counts from the start of its space.
+// Stores one element under that condition. `address` counts from the start of its space.
 void store_guarded(Source& source, const ir::Store& store, bool guarded, const std::string& address,
                    const std::string& value);
 
-// Joins the values of `threads` neighbours (a power of two) with a fixed order; all of them get the
-// result. `lane` is the thread's place among them, `first` the number of the first.
+// Reduces the values of `threads` adjacent threads (a power of two) in a fixed order; all of them
+// get the result. `lane` is the thread's index among them, `first` the index of the first thread.
 class GroupReduction {
  public:
   GroupReduction(Source& source, std::int64_t invocations, std::int64_t threads, std::string lane,

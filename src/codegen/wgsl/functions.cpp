@@ -14,15 +14,15 @@ namespace {
 struct Function {
   std::string_view name;
   int arguments;
-  std::string_view needs;     // another function, or none
-  std::string_view text;      // for one value: f32 -> f32 but where it says otherwise
-  bool componentwise = true;  // four at a time: one after the other
+  std::string_view needs;     // a function it calls, or empty
+  std::string_view text;      // for one value: f32 -> f32 unless the text says otherwise
+  bool componentwise = true;  // the vec4 form calls it per component
 };
 
-// NaN and infinity are told by their bits: WGSL lets compilers assume that there are none.
+// NaN and infinity are detected by their bits: WGSL lets compilers assume that they do not occur.
 constexpr Function kFunctions[] = {
-    // Through memory of the function, so that it is not computed at compile time, where it would be
-    // refused.
+    // Goes through a function variable, so that it is not evaluated at compile time, where WGSL
+    // rejects it.
     {"bits_to_f32", 1, "",
      "fn bits_to_f32(bits: u32) -> f32 { var b = bits; return bitcast<f32>(b); }"},
     {"is_nan", 1, "",
@@ -80,7 +80,7 @@ constexpr Function kFunctions[] = {
   let t = s * s;
   return 2.0f * s * (1.0f + t * (0.333333333f + t * (0.2f + t * (0.142857143f + t * (0.111111111f + t * (0.0909090909f + t * 0.0769230769f))))));
 })"},
-    // Drivers take few bits of large angles. Here pi/2 is taken off in three parts, whose multiples
+    // Drivers are imprecise for large angles. This reduces by pi/2 in three parts, whose multiples
     // are exact.
     {"sine_of_quarters", 2, "", R"(fn sine_of_quarters(x: f32, more: i32) -> f32 {
   let k = round(x * 0.636619772f);
@@ -120,7 +120,8 @@ constexpr Function kFunctions[] = {
   let r = select(1.0f - exp(-size * size) * q, 1.0f, size > 4.2f);
   return select(r, -r, x < 0.0f);
 })"},
-    // exp(-x^2 / 2) in parts whose roundings are small: exp of a large number has few digits.
+    // Computes exp(-x^2 / 2) in parts with small rounding errors: exp of a large argument is
+    // imprecise.
     {"normal_cdf", 1, "is_nan", R"(fn normal_cdf(x: f32) -> f32 {
   if (is_nan(x)) { return x; }
   let size = min(abs(x), 15.0f);
@@ -169,13 +170,13 @@ const Function& find(std::string_view name) {
   internal_error("no shader function {}", name);
 }
 
-// The result's type, read off the text.
+// The result type, parsed from the text.
 std::string result_type(const Function& f) {
   const std::size_t arrow = f.text.find("-> ");
   return std::string(f.text.substr(arrow + 3, f.text.find(' ', arrow + 3) - arrow - 3));
 }
 
-// The type of argument number i.
+// The type of argument i.
 std::string argument_type(const Function& f, int i) {
   std::size_t at = f.text.find('(');
   for (int k = 0; k <= i; ++k) at = f.text.find(": ", at + 1);
@@ -194,7 +195,7 @@ std::string use_function(Source& source, const std::string& name, int width) {
   std::vector<std::string> parameters, parts;
   for (int i = 0; i < f.arguments; ++i) {
     const std::string type = argument_type(f, i);
-    // A site of random numbers is one for all.
+    // All elements share the site of random numbers.
     parameters.push_back(
         fmt::format(fmt::runtime(type == "u32" ? "a{}: {}" : "a{}: vec4<{}>"), i, type));
   }

@@ -1,4 +1,4 @@
-// Functions that shaders call: what WGSL lacks, or promises too little of.
+// WGSL functions that shaders call: missing built-ins, or built-ins with too weak guarantees.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tensorgrad::wgsl {
 
-// Declares the function (and what it needs) and returns its name. Each exists for one value and for
-// four at a time where `width` is 4.
+// Declares the function and its dependencies, and returns its name. Each function has a scalar
+// form, and a vec4 form for `width` 4.
 std::string use_function(Source& source, const std::string& name, int width);
 
-// A number as text; infinities and NaN have none of their own, and take a function.
+// A scalar literal. Infinities and NaN have no literal in WGSL and go through a function.
 std::string literal(Source& source, double value, DType dtype, int width = 1);
 
 }  // namespace tensorgrad::wgsl

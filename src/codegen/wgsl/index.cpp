@@ -11,12 +11,12 @@ using ir::Layer;
 
 namespace {
 
-// The positions along each axis of a row-major number; only those asked for.
+// Converts a row-major index to positions along each axis; computes only those that are used.
 class Positions {
  public:
   Positions(Source& source, const Shape& shape, std::string linear)
       : source_(source), shape_(shape), linear_(std::move(linear)), given_(usize(shape.rank())) {}
-  // Known in advance; the number then covers the axes before.
+  // Sets a known position; the index then covers the axes before it.
   void set(int axis, const std::string& text) {
     given_[usize(axis)] = text, last_ = std::min(last_, axis);
   }
@@ -48,7 +48,7 @@ bool never_negative(const Affine& form, int rank) {
                                          [](std::int64_t c) { return c >= 0; });
 }
 
-// The form's value: u32 where it cannot be negative, else i32.
+// The value of an affine form: u32 where it cannot be negative, else i32.
 std::string form_text(Source& source, const Affine& form, const Shape& shape, const Positions& at,
                       bool is_signed, std::int64_t more) {
   std::vector<std::string> terms;
@@ -82,9 +82,9 @@ Address layer_address(Source& source, const Layer& layer, const Positions& at,
     out.text = form_text(source, layer.address, layer.shape, at, false, offset);
     return out;
   }
-  // Only where all guards hold is the address in range.
+  // The address is in range only where all guards hold.
   const std::string raw = form_text(source, layer.address, layer.shape, at, is_signed, 0);
-  // By name: a negative number as text would be refused.
+  // Through a name: WGSL rejects a negative literal here.
   std::string safe = is_signed ? fmt::format("u32({})", source.let(raw, "s")) : raw;
   for (const Address::Guard& guard : out.guards)
     safe = fmt::format("select(0u, {}, {})", safe, guard.holds);
@@ -92,7 +92,7 @@ Address layer_address(Source& source, const Layer& layer, const Positions& at,
   return out;
 }
 
-// The layers after the first take the number that the one before gave.
+// Each later layer takes the index that the previous one produced.
 Address through(Source& source, const ir::IndexMap& map, Address first, std::int64_t offset) {
   for (std::size_t l = 1; l < map.layers().size(); ++l) {
     const bool last = l + 1 == map.layers().size();
@@ -140,7 +140,7 @@ std::optional<QuadMap> quad_map(const ir::IndexMap& map, std::int64_t offset) {
   const auto inner = usize(rank - 1);
   auto& coef = layer.address.coef;
   if (layer.shape[rank - 1] % 4 != 0) {
-    // All the same is the same in quads, too.
+    // A constant map is also constant in quads.
     if (!std::all_of(coef.begin(), coef.begin() + rank, [](std::int64_t c) { return c == 0; }))
       return {};
     layer = {Shape{}, {{}, layer.address.offset + offset}, {}};

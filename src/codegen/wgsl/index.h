@@ -1,4 +1,4 @@
-// Index maps as WGSL: from a position to an address, with as little arithmetic as the map allows.
+// Emits index maps as WGSL: from a position to an address, with as little arithmetic as possible.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace tensorgrad::wgsl {
 
-// Where an element lies: an address that is always safe to read, and the conditions under which
-// what is there counts; where one fails, the element is that fill instead (the first that fails
-// decides).
+// The location of an element: an address that is always safe to read, and the guards under which
+// the value there is valid. Where a guard fails, the element is its fill value; the first guard
+// that fails decides.
 struct Address {
   std::string text;  // u32
   struct Guard {
@@ -22,7 +22,7 @@ struct Address {
   std::vector<Guard> guards;
 };
 
-// Of element number `linear` (u32, row-major in the map's shape).
+// The address of element `linear` (u32, row-major in the map's shape).
 Address address(Source& source, const ir::IndexMap& map, const std::string& linear,
                 std::int64_t offset);
 
@@ -30,9 +30,9 @@ Address address(Source& source, const ir::IndexMap& map, const std::string& line
 Address address(Source& source, const ir::IndexMap& map, const std::string& batch,
                 const std::string& row, const std::string& column, std::int64_t offset);
 
-// The map of quads: position q stands for elements 4q .. 4q + 3, which lie side by side, aligned
-// (`step` 1: the address is of a quad), or are one and the same (`step` 0: the address is of an
-// element). Nothing when neither is so.
+// The map in quads: position q stands for elements 4q .. 4q + 3. They are either contiguous and
+// aligned (`step` 1: the address of a quad), or all the same element (`step` 0: the address of an
+// element). Empty if neither holds.
 struct QuadMap {
   ir::Layer layer;
   int step = 1;

@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::map<std::string, std::string>;
 
-// The text with its words replaced.
+// The text with identifiers replaced.
 std::string renamed(const std::string& text, const Names& names) {
   if (names.empty()) return text;
   std::string out;
@@ -34,10 +34,10 @@ std::string renamed(const std::string& text, const Names& names) {
   return out;
 }
 
-// "fn name(...": the name.
+// The name in "fn name(...".
 std::string function_name(const std::string& text) { return text.substr(3, text.find('(') - 3); }
 
-// What the pieces declare, each with the names that its own things go by.
+// The declarations of all pieces, and the new names of each piece's own declarations.
 struct Declarations {
   std::map<std::string, WorkgroupArray> workgroup;
   std::vector<std::string> functions;
@@ -115,7 +115,7 @@ Shader link(std::span<const Piece> pieces, const Target& target) {
     out.scratch_elements = std::max(out.scratch_elements, piece.scratch_elements);
     groups += piece.groups;
   }
-  // A row of workgroups as long as allowed; several rows when there are more.
+  // A row of workgroups up to the device limit; several rows when there are more.
   const std::int64_t x = std::min(groups, target.workgroups), y = ceil_div(groups, x);
   out.workgroups = {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), 1};
 

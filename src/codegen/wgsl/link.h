@@ -1,4 +1,4 @@
-// Several pieces as one shader: each workgroup belongs to one of them.
+// Links several pieces into one shader: each workgroup runs one of them.
 #pragma once
 
 #include <span>
@@ -8,12 +8,12 @@
 
 namespace tensorgrad::wgsl {
 
-// Why the pieces cannot be one shader on the target; empty: they can. They agree on memory and
-// invocations.
+// Why the pieces cannot share a shader on the target; empty if they can. They must agree on memory
+// declarations and workgroup size.
 std::string why_not(std::span<const Piece> pieces, const Target& target);
 
-// One shader of at least one piece. With several, the functions of each have names of their own,
-// and workgroup memory is shared: no workgroup runs two of them.
+// Links one or more pieces into one shader. With several, the functions of each piece are renamed,
+// and the pieces share workgroup memory: no workgroup runs two of them.
 Shader link(std::span<const Piece> pieces, const Target& target);
 
 }  // namespace tensorgrad::wgsl

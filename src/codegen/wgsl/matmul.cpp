@@ -1,7 +1,7 @@
-// Kernels of kind `matmul`. Small ones: a thread per element or quad of the result. Others: a
-// workgroup per tile of the result, operands pass through workgroup memory k by k, each thread
-// keeps a small tile in registers. Where tiles are few and k is long, k is cut into parts that a
-// second shader adds in order.
+// Kernels of kind `matmul`. Small ones use a thread per element or quad of the result. Others use a
+// workgroup per tile of the result: operands pass through workgroup memory, one block of k at a
+// time, and each thread keeps a small tile in registers. Where tiles are few and k is long, k is
+// split into parts, which a second shader adds in order.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
@@ -64,8 +64,8 @@ class Matmul {
     return out;
   }
 
-  // Declares fn finish_P(x, value): the epilogue of element (or quad) x of the accumulator, and
-  // its stores.
+  // Declares fn finish_P(x, value): the epilogue of element (or quad) x of the accumulator, and its
+  // stores.
   void declare_finish(Source& source, std::size_t p) const {
     const MatmulPart& part = k_.parts[p];
     const int w = width(part);
@@ -130,7 +130,7 @@ class Matmul {
                                      k),
                          b);
       };
-      // Eight at a time are read before the first is used.
+      // Reads eight values before the first is used.
       const std::int64_t together = 8, whole = k_.K / together * together;
       if (whole > 0) {
         source.open(fmt::format("for (var k = 0u; k < {}u; k += {}u) {{", whole, together));
@@ -149,7 +149,7 @@ class Matmul {
       source.line("finish_{}(x, sum);", p);
       source.close();
       begin += count;
-      if (part.column_sums) {  // k is 0 long
+      if (part.column_sums) {  // K is 0
         source.open(fmt::format("if (thread_x < {}u) {{", part.N * k_.batches));
         store_sums(source, part, "thread_x", "0.0f");
         source.close();
@@ -197,7 +197,7 @@ class Matmul {
     return source.finish(t.threads(), across * down * k_.batches * t.splits, whole ? 0 : scratch());
   }
 
-  // One tile of part p: the loop over k, then the epilogue of the sums.
+  // One tile of part p: the loop over k, then the epilogue.
   void tile(Source& source, std::size_t p) const {
     const MatmulTiles& t = tiles_;
     const MatmulPart& part = k_.parts[p];
@@ -209,8 +209,8 @@ class Matmul {
       source.line("let tx = thread % {}u;", TX);
       source.line("let ty = (thread % {}u) / {}u;", own, TX);
     } else if (TX == 16 && t.threads() == 256) {
-      // Thirty-two neighbours take eight columns by four rows, so that they ask for few different
-      // values.
+      // Thirty-two adjacent threads cover eight columns by four rows, so that they read few
+      // distinct values.
       source.line("let tx = (thread & 7u) | ((thread >> 2u) & 8u);");
       source.line("let ty = ((thread >> 3u) & 3u) | ((thread >> 6u) << 2u);");
     } else {
@@ -227,7 +227,7 @@ class Matmul {
     const std::string end = t.splits == 1
                                 ? u32_text(k_.K)
                                 : fmt::format("min({}u, (split + 1u) * {}u)", k_.K, per_split);
-    // The next tile is on its way while this one is used.
+    // Prefetches the next tile while this one is used.
     const TileLoad a(t, left(), "tile_a", t.TM, true, "m0", k_.M),
         b(t, right(p), "tile_b", t.TN, false, "n0", part.N);
     a.declare(source);
@@ -259,8 +259,7 @@ class Matmul {
       source.close();
       source.close();
     }
-    // Small tiles wait for workgroup memory more than they compute: four values of k are read at a
-    // time.
+    // Small tiles are bound by workgroup memory latency: they read four values of k at a time.
     const int together = t.RM * t.RN <= 16 ? 4 : 1;
     if (t.slices > 1)
       source.open(fmt::format("for (var k = slice * {0}u; k < (slice + 1u) * {0}u; k += {1}u) {{",
@@ -329,14 +328,14 @@ class Matmul {
     }
   }
 
-  // Whether what becomes of an element is so much that writing it down for each would not fit where
-  // instructions are kept.
+  // Whether the epilogue is so long that unrolling it for each element would overflow the
+  // instruction cache.
   static bool is_long(const ir::ScalarProgram& program) {
     return std::any_of(program.code.begin(), program.code.end(),
                        [](const ir::Instr& in) { return ir::is_costly(in.op); });
   }
 
-  // The same for all rows of a thread, written down once.
+  // The epilogue of all rows of a thread as a loop.
   void finish_in_turn(Source& source, std::size_t p) const {
     const MatmulTiles& t = tiles_;
     const MatmulPart& part = k_.parts[p];
@@ -371,7 +370,7 @@ class Matmul {
     const MatmulPart& part = k_.parts[p];
     const int w = width(part), TX = t.TN / t.RN;
     const bool rows_inside = k_.M % t.TM == 0, columns_inside = part.N % t.TN == 0;
-    // A thread has four neighbouring rows of the tile, or four of each half.
+    // A thread owns four adjacent rows of the tile, or four in each half.
     const std::string m =
         source.let(fmt::format("m0 + {}u + 4u * ty", (i / 4) * (t.TM / (t.RM / 4)) + i % 4), "m");
     const std::string n = source.let(fmt::format("n0 + {}u + 4u * tx", j * 4 * TX), "n");
@@ -402,7 +401,7 @@ class Matmul {
     }
   }
 
-  // ---- parts of k. Scratch: for each part of the kernel the sums of all splits, then all
+  // ---- parts of k. Scratch holds, for each part of the kernel, the sums of all splits, then all
   // column sums.
 
   static std::int64_t rounded(std::int64_t n) { return ceil_div(n, 64) * 64; }

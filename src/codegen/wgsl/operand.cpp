@@ -9,15 +9,15 @@ namespace {
 
 Reg last(const ir::ScalarProgram& program) { return static_cast<Reg>(program.code.size()) - 1; }
 
-// The load that an operand's program is, if it is nothing but one from memory.
+// The load, if the operand's program is a single load from memory; otherwise null.
 const ir::Load* plain_load(const std::vector<ir::Load>& loads, const ir::ScalarProgram& program) {
   if (program.code.size() != 1 || program.code[0].op != ir::ScalarOp::load) return nullptr;
   const ir::Load& load = loads[usize(program.code[0].slot)];
   return load.source == ir::Load::Source::memory && load.dtype == DType::f32 ? &load : nullptr;
 }
 
-// Several matrices [columns, n] that lie side by side, each transposed, as one [rows, columns]:
-// four neighbouring rows lie side by side.
+// Whether the operand [rows, columns] is made of several adjacent matrices [columns, n], each
+// transposed: four adjacent rows are then contiguous.
 bool is_turned_in_pieces(const ir::Load& load, std::int64_t rows, std::int64_t columns) {
   const std::vector<ir::Layer>& layers = load.map.layers();
   if (layers.size() != 2 || !layers[0].guards.empty() || !layers[1].guards.empty()) return false;
@@ -85,7 +85,7 @@ TileLoad::TileLoad(const ir::MatmulTiles& tiles, const Side& side, const char* t
       limit_(limit),
       K_(rows ? side.columns : side.rows) {
   const int axis = side.quad_axis();
-  turned_ = axis >= 0 && axis != (rows ? 0 : 1);  // neighbours in k: four by four, transposed
+  turned_ = axis >= 0 && axis != (rows ? 0 : 1);  // contiguous along k: 4 x 4 blocks, transposed
   quads_ = axis >= 0;
   count_ = turned_ ? TK_ * X_ / 16 : TK_ * X_ / 4;
   turns_ = ceil_div(count_, threads_);
@@ -134,8 +134,9 @@ void TileLoad::stash(Source& source) const {
   }
 }
 
-// In small tiles, eight neighbours take blocks side by side in x: what they write lies side by
-// side, too. In large ones neighbours read along k instead: there memory counts for more.
+// In small tiles, eight adjacent threads take adjacent blocks along x, so that their writes are
+// contiguous. In large tiles adjacent threads read along k instead, because memory reads matter
+// more there.
 std::string TileLoad::turned_x(const std::string& q) const {
   if (X_ == 32) return fmt::format("{} % 8u", q);
   return X_ == 64 ? fmt::format("{0} % 8u + 8u * ({0} / {1}u)", q, 2 * TK_)
@@ -156,7 +157,7 @@ void TileLoad::begin(Source& source, std::int64_t i) const {
   source.open((i + 1) * threads_ > count_ ? fmt::format("if ({} < {}u) {{", at(i), count_) : "{");
 }
 
-// The value where it exists, zero elsewhere; nothing is read outside.
+// Reads the value where it exists, zero elsewhere; never reads out of bounds.
 void TileLoad::read(Source& source, const std::string& to, const std::string& function,
                     const std::string& x, const std::string& k, const char* zero) const {
   std::vector<std::string> holds;

@@ -1,5 +1,5 @@
-// The operands of a matmul: how their elements are read, and how a tile of them gets into
-// workgroup memory.
+// The operands of a matmul: how their elements are read, and how a tile is loaded into workgroup
+// memory.
 #pragma once
 
 #include <string>
@@ -16,18 +16,19 @@ struct Side {
   const char* name;
   std::int64_t rows, columns;
 
-  // Along which axis four neighbours can be read at once; -1: none.
+  // The axis along which four consecutive elements can be read at once; -1 if none.
   int quad_axis() const;
-  // Declares fn NAME(batch, row, column) -> f32, and NAME_4 for four neighbours from there, if they
+  // Declares fn NAME(batch, row, column) -> f32, and NAME_4 for four consecutive elements, if they
   // can be read at once.
   void declare(Source& source) const;
 };
 
-// tile[k, x / 4] = the operand's elements at x0 + x and k0 + k; zero outside. `rows`: x runs over
-// rows. In two halves: from memory into registers, from there into the tile.
+// Loads a tile: tile[k, x / 4] = the operand's elements at x0 + x and k0 + k; zero outside. `rows`:
+// x runs over rows. Works in two halves: from memory into registers, then from registers into the
+// tile.
 class TileLoad {
  public:
-  // x is below `limit`; X of them to a tile.
+  // x is below `limit`; a tile has X of them.
   TileLoad(const ir::MatmulTiles& tiles, const Side& side, const char* tile, int X, bool rows,
            const char* x0, std::int64_t limit);
   void declare(Source& source) const;

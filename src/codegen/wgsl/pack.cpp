@@ -1,4 +1,4 @@
-// Which pieces share a shader.
+// Decides which pieces share a shader.
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -39,8 +39,8 @@ bool reads(const Kernel& k, ir::Space space) {
   });
 }
 
-// Whether a second piece does: that of a matmul, or of sums down columns, reads what comes after
-// the sums and no operand.
+// Whether the second piece of a kernel reads the space. For a matmul, or for sums down columns, it
+// reads only the inputs of the epilogue, not the operands.
 bool reads_late(const Kernel& k, ir::Space space) {
   const auto reads_there = [&](const ir::ScalarProgram& program, bool lines) {
     return std::any_of(program.code.begin(), program.code.end(), [&](const ir::Instr& in) {
@@ -58,7 +58,7 @@ bool reads_late(const Kernel& k, ir::Space space) {
                      [&](const ir::MatmulPart& part) { return reads_there(part.epilogue, false); });
 }
 
-// One piece of a kernel, to run.
+// One piece of a kernel to dispatch.
 struct Item {
   const Kernel* kernel;
   std::size_t piece;
@@ -83,7 +83,7 @@ class Packer {
   }
 
  private:
-  // A kernel's pieces as they are in a shader of their own.
+  // The pieces of a kernel in a shader of their own.
   const std::vector<Piece>& alone(const Kernel& kernel) {
     const auto [found, is_new] = alone_.try_emplace(&kernel);
     if (is_new) found->second = emit_pieces({kernel, target_, guarded_, {}});
@@ -91,7 +91,7 @@ class Packer {
   }
 
   void stage(std::span<const Kernel> kernels) {
-    // Those left over from the stage before join this one, unless it uses what they write.
+    // Pieces left over from the previous stage join this one, unless it uses what they write.
     std::vector<Item> left;
     for (const Item& item : std::exchange(late_, {}))
       (std::any_of(kernels.begin(), kernels.end(), [&](const Kernel& k) { return meets(item, k); })
@@ -99,7 +99,7 @@ class Packer {
            : late_)
           .push_back(item);
     dispatch(left);
-    // Partial results lie before those that late pieces still read, or behind them.
+    // Partial results are placed before or after those that late pieces still read.
     std::int64_t needed = 0, first = std::numeric_limits<std::int64_t>::max(), end = 0;
     for (const Kernel& kernel : kernels) needed += scratch_of(kernel);
     for (const Item& item : late_) {
@@ -134,8 +134,8 @@ class Packer {
     return ceil_div(most, kScratchAlignment) * kScratchAlignment;
   }
 
-  // Whether a later stage would not mind: temporaries are always in somebody's way, and bad ids
-  // must be noted before parameters change.
+  // Whether the item may run in a later stage. Pieces that use temporaries may not, because that
+  // memory is reused; bad ids must be recorded before parameters change.
   bool may_wait(const Item& item) {
     return std::ranges::none_of(alone(*item.kernel)[item.piece].memory, [](const auto& entry) {
       if (entry.first == Region::faults && entry.second.writable) return true;
@@ -144,7 +144,7 @@ class Packer {
     });
   }
 
-  // Whether the kernel touches what a late item writes, or writes what it reads.
+  // Whether the kernel accesses memory that a late item writes, or writes memory that it reads.
   bool meets(const Item& item, const Kernel& kernel) const {
     const std::vector<Range> own = written(*item.kernel);
     for (const Range& theirs : written(kernel))
@@ -154,7 +154,7 @@ class Packer {
     return std::ranges::any_of(own, [&](const Range& r) { return reads(kernel, r.space); });
   }
 
-  // As few shaders as hold the items.
+  // Dispatches the items in as few shaders as possible.
   void dispatch(const std::vector<Item>& items) {
     std::vector<Item> together;
     std::vector<Piece> linked;
@@ -171,8 +171,8 @@ class Packer {
     if (!linked.empty()) out_.push_back(link(linked, target_));
   }
 
-  // The items' pieces, written so that they see memory in the same way, in workgroups of one size
-  // where they can.
+  // Emits the items' pieces with the same memory declarations and, where possible, the same
+  // workgroup size.
   std::vector<Piece> agreed(const std::vector<Item>& items) {
     Terms terms;
     std::int64_t invocations = 0;
@@ -200,7 +200,7 @@ class Packer {
   const bool guarded_;
   std::vector<Shader> out_;
   std::map<const Kernel*, std::vector<Piece>> alone_;
-  std::vector<Item> late_;  // second pieces of the stage before that nothing depends on yet
+  std::vector<Item> late_;  // second pieces of the previous stage that nothing depends on yet
 };
 
 }  // namespace

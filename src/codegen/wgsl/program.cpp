@@ -118,7 +118,7 @@ std::string ProgramWriter::load(const Instr& in, const Point& point) {
   return source_.let(fmt::format("{}({})", type_name(load.dtype, 4), fmt::join(parts, ", ")), "v");
 }
 
-// The id where it is in range, else 0; a bad one is noted.
+// The id if it is in range, else 0; records a bad id.
 std::string ProgramWriter::check(const std::string& id, const Instr& in, int width) {
   source_.declare_fault_note();
   source_.declare(
@@ -148,7 +148,7 @@ std::string ProgramWriter::gather(const Instr& in, const Point& point) {
                         load.dtype),
         "v");
   }
-  // One row for all four: its elements lie side by side, and the ids are the same.
+  // One row for all four: its elements are contiguous, and the ids are equal.
   const auto quad = quad_map(load.map, load.place.offset);
   const auto& id_instr = program_.code[usize(in.a)];
   bool same_id = false;

@@ -1,4 +1,4 @@
-// Scalar programs as WGSL: one named value per instruction, for one element or for four at a time.
+// Emits scalar programs as WGSL: one named value per instruction, scalar or vec4.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@ namespace tensorgrad::wgsl {
 
 class ProgramWriter {
  public:
-  // How the elements of the iteration space are found.
+  // The point of the iteration space that is computed.
   struct Point {
-    std::string linear;  // number of the element, or of the quad where the width is 4; u32
-    std::string line;    // number of the line, for values per line
+    std::string linear;  // index of the element, or of the quad where the width is 4; u32
+    std::string line;    // index of the line, for per-line values
     int width = 1;
-    // Instead of a number: a position in [batch..., rows, columns], for the operands of a product.
+    // Alternative to `linear`: a position in [batch..., rows, columns], for matmul operands.
     std::string batch, row, column;
     bool is_matrix = false;
   };
@@ -32,20 +32,20 @@ class ProgramWriter {
   static void note(Source& source, const std::vector<ir::Load>& loads,
                    const ir::ScalarProgram& program);
 
-  // Writes instructions [begin, end); `wanted` chooses among them.
+  // Emits the instructions in [begin, end) that `wanted` selects.
   void write(const Point& point, const std::function<bool(std::size_t)>& wanted);
   void write(const Point& point) {
     write(point, [](std::size_t) { return true; });
   }
 
-  // Given from outside: the product's element, the result of a reduction.
+  // Sets a value computed outside: a matmul element, or the result of a reduction.
   void set(ir::Reg r, std::string text) { values_[usize(r)] = std::move(text); }
   const std::string& value(ir::Reg r) const { return values_[usize(r)]; }
   bool known(ir::Reg r) const { return !value(r).empty(); }
-  // Values of elements are another pass's; values per line stay.
+  // Drops per-element values before another pass; per-line values stay.
   void forget_elements();
 
-  // The value as one of `width`: lines are the same for all elements.
+  // The value broadcast to `width`: per-line values are the same for all elements.
   std::string as(ir::Reg r, int width) const;
 
  private:
@@ -60,14 +60,14 @@ class ProgramWriter {
   std::vector<std::string> values_;
 };
 
-// The element of a load at that address: memory, a position or a number; the fill where a guard
-// fails.
+// The element of a load at that address: memory, a position or a constant; the fill value where a
+// guard fails.
 std::string read(Source& source, const ir::Load& load, const Address& address);
 
-// a joined with b.
+// Combines a with b.
 std::string combined(Source& source, ir::Combine combine, DType dtype, int width,
                      const std::string& a, const std::string& b);
-// The four elements of a quad joined.
+// Combines the four elements of a quad.
 std::string combined_quad(Source& source, ir::Combine combine, DType dtype,
                           const std::string& quad);
 

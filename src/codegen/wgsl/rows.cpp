@@ -1,6 +1,6 @@
-// Kernels of kind `rows`. Without reductions: a thread per element or quad. With reductions: some
-// neighbours share a row, and pass over it once where each has one element or quad of it. Few very
-// long rows take two shaders: one reduces parts of rows, one joins them.
+// Kernels of kind `rows`. Without reductions: a thread per element or quad. With reductions:
+// several adjacent threads share a row, in a single pass if each has one element or quad of it. A
+// few very long rows take two shaders: one reduces parts of rows, one combines them.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
@@ -67,7 +67,7 @@ class Rows {
     return source.finish(threads, ceil_div(points, threads));
   }
 
-  // How many reductions stand before each instruction.
+  // The number of reductions before each instruction.
   std::vector<int> levels() const {
     std::vector<int> out;
     for (const Instr& in : k_.program.code) {
@@ -79,7 +79,7 @@ class Rows {
     return out;
   }
 
-  // The instructions that the given ones need.
+  // The instructions that the roots depend on.
   std::vector<bool> needed(const std::vector<Reg>& roots) const {
     std::vector<bool> out(k_.program.code.size());
     for (const Reg r : roots) out[usize(r)] = true;
@@ -139,7 +139,7 @@ class Rows {
     }
   }
 
-  // Every thread has one element or quad of its row in registers.
+  // Single pass: each thread keeps one element or quad of its row in registers.
   void at_once(Source& source, ProgramWriter& program, GroupReduction& group, std::int64_t points,
                std::int64_t per_row, bool exact) const {
     const bool full = points == per_row;
@@ -168,8 +168,8 @@ class Rows {
     if (!live.empty()) source.close();
   }
 
-  // Longer rows are read again for each reduction that waits for another, and once more for what is
-  // stored.
+  // Longer rows are read again for each reduction that depends on another, and once more for the
+  // stores.
   void pass_by_pass(Source& source, ProgramWriter& program, GroupReduction& group,
                     std::int64_t points, std::int64_t per_row, bool exact) const {
     const std::vector<int> level = levels();
@@ -213,7 +213,7 @@ class Rows {
   }
 
   // The reductions `roots` over positions begin, begin + step, ... below end of the row at `base`.
-  // With `stores`, elements are stored on the way.
+  // With `stores`, also stores elements in the same loop.
   void accumulate(Source& source, ProgramWriter& program, GroupReduction& group,
                   const std::vector<Reg>& roots, const std::string& base, const std::string& begin,
                   const std::string& end, std::int64_t step, bool stores = false) const {
@@ -252,7 +252,7 @@ class Rows {
     }
   }
 
-  // Parts of rows into scratch memory; then a workgroup per row joins them.
+  // Reduces parts of rows into scratch memory; then a workgroup per row combines them.
   std::vector<Piece> long_rows() {
     const std::int64_t points = L_ / width_, threads = 256;
     const std::int64_t per_part = k_.variant.part;

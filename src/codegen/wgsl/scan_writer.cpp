@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::int64_t kFewThreads = 64, kManyThreads = 128;
 constexpr std::int64_t kFewChannels =
-    8;  // of a workgroup: where it would have fewer, it gets more threads
+    8;  // per workgroup: if there would be fewer, it gets more threads
 constexpr std::int64_t kStaged =
-    256;  // states of a channel; for more, B and C would not fit into workgroup memory
+    256;  // states per channel; with more, B and C would not fit in workgroup memory
 
 std::int64_t offset(const ir::Load& load) {
   return load.source == ir::Load::Source::memory ? load.place.offset : 0;
@@ -23,7 +23,7 @@ std::string element(Source& source, const ir::Load& load, const std::string& lin
   return read(source, load, address(source, load.map, linear, offset(load)));
 }
 
-// max(x, 0) + log(1 + z) for z = exp(-|x|), by the series of the inverse hyperbolic tangent.
+// max(x, 0) + log(1 + z) for z = exp(-|x|), by the atanh series.
 constexpr const char* kSoftplus = R"(fn softplus(x: f32) -> f32 {
   let z = exp(-abs(x));
   let s = z / (2.0f + z);
@@ -32,7 +32,7 @@ constexpr const char* kSoftplus = R"(fn softplus(x: f32) -> f32 {
          t * (0.0909090909f + t * 0.0769230769f))))));
 })";
 
-// -exp(A_log), at most -1e-30: divided by, it gives the limit for A = 0.
+// -exp(A_log), clamped to at most -1e-30, so that dividing by A gives the limit for A = 0.
 constexpr const char* kDecay = R"(fn decay(A_log: vec4<f32>) -> vec4<f32> {
   let A = -exp(A_log);
   return select(A, vec4<f32>(-1e-30f), A > vec4<f32>(-1e-30f));
@@ -79,7 +79,7 @@ void ScanWriter::begin(Source& source) const {
   for (const char* name : {"tile_B", "tile_C"}) source.workgroup(name, "vec4<f32>", T_ * quads());
 }
 
-// fn read_u(b, t, c) and the like; read_B_4 for four neighbours, zeros where there are none.
+// Declares fn read_u(b, t, c) and the like; read_B_4 reads four consecutive elements, zero outside.
 void ScanWriter::declare_reader(Source& source, std::size_t operand) const {
   const char* const name = std::array{"u", "delta", "A_log", "B", "C", "D", "state", "g"}[operand];
   const ir::Load& load = loads_[operand];
@@ -128,8 +128,7 @@ void ScanWriter::declare_tile(Source& source) const {
 
 namespace {
 
-// Values of element j of a tile, whose step and channel (or quad) are t and c; zeros where there is
-// none.
+// Values of element j of a tile, at step t and channel (or quad) c; zero outside.
 struct Reads {
   const ir::SelectiveScanShape& s;
   std::string end;
@@ -138,7 +137,7 @@ struct Reads {
     return fmt::format("select({}, read_{}(b, min(t, {}u), min(c, {}u)), t < {} && c < {}u)", none,
                        name, s.L - 1, s.E - 1, end, s.E);
   }
-  // A step of 0.
+  // Padding becomes a step of size 0.
   std::string delta() const { return wide("delta", "-1e30f"); }
   std::string narrow(const char* name) const {
     return fmt::format("select(vec4<f32>(), read_{}_4(b, min(t, {}u), 4u * c), t < {})", name,
@@ -224,7 +223,7 @@ void ScanWriter::read_step(Source& source, bool forward_only) const {
   }
 }
 
-// a is what the step multiplies the state by (zoh: less is that minus 1), input what it adds.
+// a is the factor of the state in this step (zoh: less = a - 1), input is the term added to it.
 void ScanWriter::discretise(Source& source, std::int64_t w) const {
   if (s_.zoh) {
     source.line("let less_{0} = less_than_1(dl * A_{0});", w);

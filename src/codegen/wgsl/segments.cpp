@@ -1,5 +1,5 @@
-// Kernels that add values up by ids: segment_sum, scatter_add. Each result is the work of few
-// threads, which look for its ids: no atomics, and always the same order.
+// Kernels that add values by id: segment_sum, scatter_add. A few threads own each result and search
+// for its ids: no atomics, and a fixed order.
 #include <algorithm>
 
 #include "codegen/wgsl/emitters.h"
@@ -10,7 +10,7 @@ namespace tensorgrad::wgsl {
 namespace {
 
 constexpr std::int64_t kThreads = 64;
-constexpr int kAhead = 8;  // values that are read before the first is added
+constexpr int kAhead = 8;  // values read before the first is added
 
 std::string load_text(Source& source, const ir::Load& load, const std::string& linear) {
   return read(source, load,
@@ -23,7 +23,8 @@ void note_load(Source& source, const ir::Load& load) {
     source.note(region(load.place.space), load.dtype, false);
 }
 
-// Bad ids are noted by the threads that look at all of them first.
+// Records a bad id. Only the owners of the first id or range do so (`condition`): they visit all
+// ids.
 template <class Core>
 void note_bad(Source& source, const Core& k, const std::string& id, const std::string& condition) {
   source.declare_fault_note();
@@ -31,15 +32,16 @@ void note_bad(Source& source, const Core& k, const std::string& id, const std::s
               k.extent, source.fault_code(k.store.node));
 }
 
-// Where the vocabulary is large, positions are sorted by id first: to look through all ids for each
-// v would take V * P steps. A workgroup owns kRange ids. Its threads share the positions and walk
-// over them twice: to count, and to write down those with its ids, behind the positions of all
-// smaller ids. Then each of its ids has a thread that picks its own out of them. In scratch: where
-// each v begins and the last one ends, the positions sorted by range, the positions sorted by id.
-// That is V / kRange * P steps, and within an id the order is that of the positions.
+// With a large vocabulary, positions are sorted by id first: searching all ids for each v would
+// take V * P steps. A workgroup owns a range of kRange ids. Its threads share the positions and
+// walk over them twice: once to count, and once to write the positions with ids in the range, after
+// the positions of all smaller ids. Then one thread per id extracts its own positions from the
+// range. Scratch holds the start of each v and the end of the last one, the positions sorted by
+// range, and the positions sorted by id. This takes V / kRange * P steps, and within an id
+// positions keep their order.
 constexpr std::int64_t kRange = 64, kSorters = 256;
 constexpr std::int64_t kMostPositions =
-    (std::int64_t{1} << 32) / kRange;  // a word holds one, and a place in the range
+    (std::int64_t{1} << 32) / kRange;  // a word holds a position and an offset in the range
 
 struct Sorted {
   std::int64_t by_range, by_id, elements;  // of scratch
@@ -75,8 +77,8 @@ Piece sort_positions(const Emitting& in, const ir::SegmentSumKernel& k, const So
   source.line("smaller[thread] = below;");
   source.line("own[thread] = inside;");
   source.line("workgroupBarrier();");
-  source.line("var start = 0u;");  // of the range
-  source.line("var at = 0u;");     // of this thread's share of it
+  source.line("var start = 0u;");  // start of the range
+  source.line("var at = 0u;");     // start of this thread's share of it
   source.line("var count = 0u;");
   source.open(fmt::format("for (var t = 0u; t < {}u; t++) {{", kSorters));
   source.line("start += smaller[t];");
@@ -125,7 +127,7 @@ Piece sort_positions(const Emitting& in, const ir::SegmentSumKernel& k, const So
   return source.finish(kSorters, ranges, sorted.elements);
 }
 
-// A thread per result; eight values at a time are read before the first is added.
+// One thread per result; reads eight values before the first is added.
 Piece sum_sorted(const Emitting& in, const ir::SegmentSumKernel& k, const Sorted& sorted) {
   const std::int64_t D = k.lines, V = k.extent, threads = 256;
   const ir::Store& s = k.store;
@@ -164,9 +166,9 @@ Piece sum_sorted(const Emitting& in, const ir::SegmentSumKernel& k, const Sorted
 }  // namespace
 
 // out[v, d] = the sum of values[p, d] over the p with ids[p] = v. Without sorting, a workgroup
-// looks for one v among a part of the ids: neighbouring threads are neighbouring d, and those above
-// each other have stretches of the ids. They write down where v occurs and then read those values,
-// several at a time. What they have, and then the parts, are joined in order.
+// searches for one v in a part of the ids: threads along x are adjacent d, threads along y have
+// ranges of the ids. They record where v occurs and then read those values, several at a time.
+// Their sums, and then the parts, are combined in order.
 std::vector<Piece> emit_core(const Emitting& in, const ir::SegmentSumKernel& k) {
   const std::int64_t P = k.length, D = k.lines, V = k.extent;
   if (D == 0 || V == 0) return {};
@@ -204,7 +206,7 @@ std::vector<Piece> emit_core(const Emitting& in, const ir::SegmentSumKernel& k) 
   first.open(
       fmt::format("for (var begin = part * {}u; begin < end; begin += {}u) {{", per_part, chunk));
   first.line("workgroupBarrier();");
-  // No load is in a branch: a load that depends on another waits for memory twice.
+  // Loads are outside of branches: a load that depends on another one waits for memory twice.
   for (std::int64_t i = 0; i < chunk; i += kThreadsOfIds) {
     const std::string p = first.let(fmt::format("begin + thread + {}u", i), "p");
     const std::string at =
@@ -262,7 +264,7 @@ std::vector<Piece> emit_core(const Emitting& in, const ir::SegmentSumKernel& k) 
           second.finish(kThreads, ceil_div(V * D, kThreads), parts * V * D)};
 }
 
-// out[row, e] = the sum of values[row, j] over the j with ids[row, j] = e, in order. A thread per
+// out[row, e] = the sum of values[row, j] over the j with ids[row, j] = e, in order. One thread per
 // result.
 std::vector<Piece> emit_core(const Emitting& in, const ir::ScatterAddKernel& k) {
   const std::int64_t rows = k.store_map.shape().count() / std::max<std::int64_t>(1, k.extent),

@@ -1,5 +1,5 @@
 // Kernels of kind `selective_scan`: h = a h + b B u along the sequence, and y = sum over states of
-// C h, plus D u. The state before each chunk but the first is stored for the gradient.
+// C h, plus D u. The state before each chunk except the first is stored for the gradient.
 #include <algorithm>
 
 #include "codegen/wgsl/scan_writer.h"
@@ -8,7 +8,7 @@ namespace tensorgrad::wgsl {
 
 namespace {
 
-constexpr std::int64_t kSteps = 16;  // of a tile
+constexpr std::int64_t kSteps = 16;  // per tile
 
 class Forward : public ScanWriter {
  public:
@@ -34,14 +34,14 @@ class Forward : public ScanWriter {
     source.line("let skip = select(0.0f, read_D(0u, 0u, e), quad == 0u);");
     each_quad([&](std::int64_t w) { source.line("var h_{} = vec4<f32>();", w); });
     declare_tile(source);
-    // Each turn works on what the one before has fetched.
+    // Each iteration processes the tile that the previous one fetched.
     source.open(fmt::format("for (var ahead = 0u; ahead < {}u; ahead += {}u) {{", s_.L + T_, T_));
     source.line("let begin = ahead - {}u;", T_);
     source.line("let end = min(ahead, {}u);", s_.L);
     load_tile(source);
     fetch_tile(source, "ahead", u32_text(s_.L));
     source.open("if (ahead > 0u) {");
-    const bool whole = s_.chunk % T_ == 0;  // chunks begin where tiles do
+    const bool whole = s_.chunk % T_ == 0;  // chunks start at tile boundaries
     if (whole) keep_states(source, "begin");
     source.open(fmt::format("for (var i = 0u; i < {}u; i++) {{", T_));
     if (!whole) keep_states(source, "begin + i");
@@ -61,7 +61,7 @@ class Forward : public ScanWriter {
     return source.finish(threads(), s_.B * blocks_);
   }
 
-  // If a chunk begins there.
+  // Stores the states if a chunk begins at this step.
   void keep_states(Source& source, const char* step) const {
     if (s_.kept() == 0) return;
     source.line("let t = {};", step);

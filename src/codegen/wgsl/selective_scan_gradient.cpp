@@ -1,7 +1,7 @@
 // Kernels of kind `selective_scan_gradient`. G_t = C_t g_t + a_(t+1) G_(t+1) is the gradient of
-// h_t. Chunks go from the last to the first: forward from the state that was kept before the chunk,
-// then back. dB and dC are sums over all channels: a workgroup makes a part of them, and a second
-// shader adds the parts in order.
+// h_t. Chunks run from the last to the first: each runs forward from the state stored before the
+// chunk, then backward. dB and dC are sums over all channels: each workgroup computes a part, and a
+// second shader adds the parts in order.
 #include <algorithm>
 
 #include "codegen/wgsl/scan_writer.h"
@@ -11,10 +11,10 @@ namespace tensorgrad::wgsl {
 
 namespace {
 
-constexpr std::int64_t kSteps = 16;  // of a tile, at most
+constexpr std::int64_t kSteps = 16;  // per tile, at most
 constexpr std::int64_t kGroups =
-    512;  // workgroups, at most: more would only make more parts of dB and dC
-constexpr std::int64_t kMostScratch = 1 << 24;  // elements; fewer parts rather than more of it
+    512;  // workgroups, at most: more would only add parts of dB and dC
+constexpr std::int64_t kMostScratch = 1 << 24;  // elements; limits the number of parts
 
 class Gradient : public ScanWriter {
  public:
@@ -33,7 +33,7 @@ class Gradient : public ScanWriter {
  private:
   bool is_degenerate() const { return s_.B * s_.L * s_.E * s_.N == 0; }
 
-  // What is left: du = D g, and zeros.
+  // The remaining results: du = D g, and zeros.
   std::vector<Piece> degenerate() const {
     std::vector<Piece> out;
     const std::int64_t wide = s_.B * s_.L * s_.E, narrow = s_.B * s_.L * s_.N;
@@ -44,20 +44,20 @@ class Gradient : public ScanWriter {
     return out;
   }
 
-  // Floats of what R steps leave to be summed; where a workgroup has one channel, nothing is summed
-  // over channels.
+  // Floats of workgroup memory for the terms of R steps. If a workgroup has one channel, there are
+  // no sums over channels.
   std::int64_t sum_floats() const { return R_ * threads() * (2 + (CH_ > 1 ? 8 * W_ : 0)); }
   std::int64_t part_elements() const { return s_.L * s_.N; }
   std::int64_t scratch_elements() const { return P_ == 1 ? 0 : s_.B * P_ * 2 * part_elements(); }
 
-  // A workgroup takes several blocks of channels where there would be too many parts.
+  // A workgroup takes several blocks of channels if there would be too many parts.
   void choose_parts() {
     P_ = std::clamp<std::int64_t>(ceil_div(kGroups, s_.B), 1, blocks_);
     while (P_ > 1 && s_.B * P_ * 2 * part_elements() > kMostScratch) P_ = ceil_div(P_, 2);
     P_ = ceil_div(blocks_, ceil_div(blocks_, P_));
   }
 
-  // Four steps to a round; but two where workgroups are many, and each should take less memory (on
+  // Four steps per round, but two if there are many workgroups, so that each uses less memory (on
   // an H200, B = 8, L = 256, E = 1024, N = 16: 131 us instead of 168).
   void choose_steps() {
     const std::int64_t chunk = std::min(s_.chunk, s_.L), most = s_.B * P_ < kGroups ? 4 : 2;
@@ -84,17 +84,17 @@ class Gradient : public ScanWriter {
     source.line(
         "if (thread < {}u) {{ tile_D[thread] = read_D(0u, 0u, min(first + thread, {}u)); }}", CH_,
         s_.E - 1);
-    const std::int64_t tiles = ceil_div(std::min(s_.chunk, s_.L), T_);  // of a chunk
+    const std::int64_t tiles = ceil_div(std::min(s_.chunk, s_.L), T_);  // per chunk
     declare_tile(source);
     each_quad([&](std::int64_t w) {
       source.line("var next_h_{} = vec4<f32>();", w);
       source.line("var later_{} = vec4<f32>();", w);  // a_(t+1) G_(t+1)
       source.line("var dA_{} = vec4<f32>();", w);
       source.line("var kept_{}: array<vec4<f32>, {}>;", w,
-                  tiles * T_);  // before each step of the chunk
+                  tiles * T_);  // states before each step of the chunk
     });
-    // Each turn reads the state before chunk c - 1, and its tile if there is but one, and works on
-    // chunk c.
+    // Each iteration works on chunk c. It also reads the state before chunk c - 1, and the tile of
+    // that chunk if there is only one.
     source.open(fmt::format("for (var c = {}u; c < {}u; c--) {{", s_.chunks(), s_.chunks() + 1));
     walk_chunk(source, tiles == 1);
     source.close();
@@ -150,7 +150,7 @@ class Gradient : public ScanWriter {
     source.close();
   }
 
-  // Of chunk c - 1, where there is one.
+  // Fetches chunk c - 1, if it exists.
   void fetch_chunk(Source& source, bool tile) const {
     source.line("let chunk = max(c, 1u) - 1u;");
     if (s_.kept() > 0) {
@@ -177,8 +177,8 @@ class Gradient : public ScanWriter {
     source.close();
   }
 
-  // A round: R steps of the tile behind step `behind`, from the last to the first, and what they
-  // leave to be summed.
+  // A round: steps behind .. behind + R - 1 of the tile, from the last to the first, and the terms
+  // that they contribute to the sums.
   void steps_back(Source& source) const {
     source.open(fmt::format("for (var r = {}u; r > 0u; r--) {{", R_));
     source.line("let i = behind + r - 1u;");
@@ -201,7 +201,7 @@ class Gradient : public ScanWriter {
       source.line("let to_B_{0} = (u * G_{0}) * weight_{0};", w);
       source.line("to_u += dot(G_{0} * weight_{0}, B_{0});", w);
       source.line("to_dl += dot(later_{0}, A_{0} * h_{0} + u * B_{0});", w);
-      // The difference loses digits where dl A is small; but who reads dA multiplies it by A.
+      // The difference cancels where dl A is small, but readers of dA multiply it by A.
       source.line("let bend_{0} = (dl + dl * less_{0} - weight_{0}) * inverse_{0};", w);
       source.line("dA_of_chunk_{0} += dl * (later_{0} * h_{0}) + (u * G_{0}) * B_{0} * bend_{0};",
                   w);
@@ -229,8 +229,7 @@ class Gradient : public ScanWriter {
 
   // The sums of a round: dB and dC over channels, du and ddelta over states.
   void add_up(Source& source) const {
-    const std::int64_t narrow =
-        CH_ > 1 ? 2 * R_ * quads() : 0;  // sums of four for dB, and then for dC
+    const std::int64_t narrow = CH_ > 1 ? 2 * R_ * quads() : 0;  // vec4 sums for dB, then for dC
     source.open(
         fmt::format("for (var j = thread; j < {}u; j += {}u) {{", narrow + R_ * CH_, threads()));
     if (CH_ > 1) {
@@ -267,7 +266,7 @@ class Gradient : public ScanWriter {
   }
 
   // Adds four values along n to step t of dB (which = 0) or dC (1): in the result if there is one
-  // part, or in scratch. For each block of channels it is the same thread that does so.
+  // part, else in scratch. The same thread does so for each block of channels.
   void add_to_part(Source& source, const std::string& which, const std::string& n,
                    const std::string& value) const {
     const bool whole = P_ == 1;
@@ -315,7 +314,7 @@ class Gradient : public ScanWriter {
   }
 
   std::int64_t P_ = 1;  // parts of dB and dC per sequence
-  std::int64_t R_ = 1;  // steps of a round; a divisor of T
+  std::int64_t R_ = 1;  // steps per round; divides T
 };
 
 }  // namespace

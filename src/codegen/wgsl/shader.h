@@ -1,4 +1,4 @@
-// What stage `emit` makes of a kernel: one compute shader, or several that run one after the other.
+// The result of stage `emit` for a kernel: one compute shader, or several that run in order.
 #pragma once
 
 #include <array>
@@ -11,17 +11,18 @@
 
 namespace tensorgrad::wgsl {
 
-// What kernels may use. The defaults are what every WebGPU device has.
+// Device limits. The defaults hold on every WebGPU device.
 struct Target {
   std::int64_t invocations = 256;  // per workgroup
   std::int64_t workgroup_bytes = 16384;
   std::int64_t workgroups = 65535;  // per dimension
   std::int64_t bindings = 8;
-  int tag = 0;  // of the program, in what is noted of bad ids
+  int tag = 0;  // identifies the program in fault records
 };
 
-// Memory that a shader binds. The spaces of a kernel come first; then what only devices know:
-// `scratch` passes partial results from one shader of a kernel to the next, `faults` notes bad ids.
+// Memory that a shader binds. The spaces of a kernel come first. The others exist only on devices:
+// `scratch` passes partial results from one shader of a kernel to the next, `faults` records bad
+// ids.
 enum class Region : std::uint8_t {
   parameters,
   gradients,
@@ -51,15 +52,16 @@ struct Shader {
   std::int64_t scratch_elements = 0;
 };
 
-// Kernels of a program, in order, as shaders. Those of one stage share a shader where they can, and
-// the second shader of a kernel runs with the next stage where nobody waits for it.
+// Emits the kernels of a program, in order, as shaders. Kernels of one stage share a shader where
+// possible. The second shader of a kernel runs with the next stage if nothing depends on it
+// earlier.
 //
-// The first bad id is noted in `faults` as (tag << 24 | node + 1, id); kernels that write
-// parameters or state leave them alone when something is noted there. `guarded`: some kernel of the
+// The first bad id is recorded in `faults` as (tag << 24 | node + 1, id). Kernels that write
+// parameters or state skip their stores when a fault is recorded. `guarded`: some kernel of the
 // program checks ids.
 std::vector<Shader> emit(std::span<const ir::Kernel> kernels, const Target& target, bool guarded);
 
-// Whether a kernel may note a fault.
+// Whether a kernel may record a fault.
 bool checks_ids(const ir::Kernel& kernel);
 
 }  // namespace tensorgrad::wgsl

@@ -1,6 +1,6 @@
-// Attention over short sequences of small heads. A thread has one row, and reads those of the other
-// side four at a time straight from memory: its neighbours read the same ones. No workgroup memory,
-// no barriers.
+// Attention over short sequences with small heads. A thread owns one row, and reads the rows of the
+// other side four at a time directly from memory: adjacent threads read the same rows. It needs no
+// workgroup memory and no barriers.
 #include <algorithm>
 
 #include "codegen/wgsl/attention_operand.h"
@@ -12,7 +12,7 @@ using ir::AttentionShape;
 
 namespace {
 
-constexpr int kTogether = 4;  // rows of the other side
+constexpr int kTogether = 4;  // rows of the other side at a time
 
 class ShortAttention {
  public:
@@ -75,7 +75,7 @@ class ShortAttention {
     for (std::int64_t i = 0; i < quads(x); ++i)
       source_.line("let {}{} = {}_quad({}, {}, {}u);", name, i, x.name, head, t, 4 * i);
   }
-  // The rows from `first` on, four of them; those past the end are the last one again.
+  // Reads four rows from `first` on; rows past the end repeat the last one.
   void read_rows(const std::string& name, const Operand& x, const std::string& head,
                  const char* first) {
     for (int j = 0; j < kTogether; ++j) {
@@ -84,7 +84,7 @@ class ShortAttention {
       read_row(fmt::format("{}{}_", name, j), x, head, t);
     }
   }
-  // A row times four rows, or four times four.
+  // Dot products of one row with four rows, or of four rows with four.
   std::string products(const std::string& a, bool same, const std::string& b, std::int64_t count) {
     std::string out;
     for (int j = 0; j < kTogether; ++j) {
@@ -120,7 +120,7 @@ class ShortAttention {
           scale.empty() ? fmt::format("{}{}", name, i) : fmt::format("{}{} * {}", name, i, scale));
   }
 
-  // Whether the four keys from `key` on exist and are seen by the query at `row`.
+  // The condition that the four keys from `key` on exist and the query at `row` sees them.
   std::string seen_keys() const {
     const std::string keys = "(vec4<u32>(key) + vec4<u32>(0u, 1u, 2u, 3u))";
     std::string out = fmt::format("{} < vec4<u32>({}u)", keys, s_.S);
@@ -129,8 +129,8 @@ class ShortAttention {
     return out;
   }
 
-  // Writes down what is done with four rows of the other side: for each four where there are few,
-  // so that loads of the next do not wait; else in a loop.
+  // Emits the code for four rows of the other side. It is unrolled where there are few rows, so
+  // that the next loads do not wait; otherwise it is a loop.
   template <class F>
   void each_group(const char* name, std::int64_t rows, F write) {
     if (rows > 2 * kTogether) {
@@ -174,7 +174,7 @@ class ShortAttention {
       for (std::int64_t i = 0; i < quads(x_.v); ++i) source_.line("sum{} *= factor;", i);
       add_rows("sum", "w", "v", quads(x_.v));
     });
-    // A query before the first key sees nothing. Where it sees keys and all weights are zero, the
+    // A query before the first key sees nothing. If it sees keys and all weights are zero, the
     // result is NaN.
     source_.line("let none = start + i32(row) < {};", s_.cached ? "0" : "-2147483647");
     source_.line("let by = select(1.0f / total, 0.0f, none);");

@@ -37,7 +37,7 @@ std::string number(double value, DType dtype, int width) {
       if (text.find_first_of(".e") == std::string::npos) text += ".0";
       text += "f";
       if (f < 0 || std::signbit(f)) text = "(" + text + ")";
-    } else {  // no literal for these, and none may be computed at compile time
+    } else {  // WGSL has no literals for these and rejects them at compile time
       std::uint32_t bits;
       std::memcpy(&bits, &f, sizeof bits);
       text = fmt::format("bits_to_f32({:#x}u)", bits);
@@ -68,7 +68,7 @@ bool Source::typed(Region region) const { return memory_.at(region).dtypes.size(
 
 namespace {
 
-// From memory to a value. Bools are 0 or 1 in memory.
+// Decodes a value from memory. Bools are stored as 0 or 1.
 std::string decoded(const std::string& text, DType dtype, bool typed, int width) {
   if (dtype == DType::boolean)
     return fmt::format("({} != {}({}))", text,
@@ -88,7 +88,7 @@ std::string encoded(const std::string& text, DType dtype, bool typed, int width)
 
 }  // namespace
 
-// The text of an address that was meant for the piece's part of the region.
+// Relocates an address to the piece's part of the region.
 std::string Source::placed(Region region, const std::string& address, int width) const {
   return region == Region::scratch ? moved(address, scratch_at_ / width) : address;
 }

@@ -1,5 +1,5 @@
-// Source: the text of one piece of a shader while it is written. It knows which memory is bound and
-// as what, and gives equal expressions one name.
+// Source: builds the text of one piece of a shader. It tracks which memory is bound and with which
+// type, and gives equal expressions one name.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace tensorgrad::wgsl {
 
-// What a piece does with a region.
+// How a piece uses a region.
 struct Memory {
   std::set<DType> dtypes;
   bool writable = false;
@@ -23,35 +23,33 @@ struct Memory {
 using Memories = std::map<Region, Memory>;
 void add(Memories& to, const Memories& more);
 
-// An array that the threads of a workgroup share.
+// An array in workgroup memory.
 struct WorkgroupArray {
   std::string type;
   std::int64_t count = 0;
   std::int64_t bytes() const { return count * (type.starts_with("vec4") ? 16 : 4); }
 };
 
-// A shader before it is linked with others, or alone.
+// A shader before linking.
 struct Piece {
   std::string name;
   Memories memory;
   bool quads = false;
   std::map<std::string, WorkgroupArray> workgroup;
-  std::vector<std::string> common;  // functions that mean the same wherever they stand
-  std::vector<std::string> own;     // functions of this piece
+  std::vector<std::string> common;  // functions that are identical in all pieces
+  std::vector<std::string> own;     // functions private to this piece
   std::string body;                 // reads `group` and `thread`
   std::int64_t invocations = 0, groups = 0, scratch_elements = 0;
 };
 
-// What a piece has to agree on with those that it is linked with.
+// Properties that linked pieces must agree on.
 struct Terms {
   Memories memory;
   bool quads = false;
-  std::int64_t scratch_at =
-      0;  // where its part of that region begins, in elements; a multiple of 4
+  std::int64_t scratch_at = 0;  // start of its part of that region, in elements; a multiple of 4
 };
 
-// Memory in shaders is declared as vectors of four where `quads` is set; single elements are
-// reached through them all the same.
+// Memory is declared as vec4 where `quads` is set; single elements are then accessed as components.
 class Source {
  public:
   Source(std::string name, const Target& target, const Terms& terms)
@@ -63,7 +61,7 @@ class Source {
 
   const Target& target() const { return target_; }
 
-  // ---- memory. All places of a region that a shader touches must be noted before the first
+  // ---- memory. All places of a region that a shader accesses must be noted before the first
   // access.
   void note(Region region, DType dtype, bool writes);
   void use_quads() { quads_ = true; }
@@ -77,7 +75,7 @@ class Source {
                      const std::string& value);
   void store_quad(Region region, const std::string& quad, DType dtype, const std::string& value);
 
-  // ---- bad ids. Only the first is noted, by whoever comes first.
+  // ---- bad ids. Only the first one is recorded; threads race for it.
   std::string no_fault() const {
     return memory_.at(Region::faults).writable ? "atomicLoad(&faults[0]) == 0" : "faults[0] == 0";
   }
@@ -93,21 +91,21 @@ class Source {
   void line(fmt::format_string<Args...> format, Args&&... args) {
     add_line(fmt::format(format, std::forward<Args>(args)...));
   }
-  void open(const std::string& head);  // "if (x) {": what follows is inside
+  void open(const std::string& head);  // "if (x) {": opens a block
   void close(const std::string& tail = "");
-  // The name of a constant with this value, made at its first use in the current block or one
-  // around it.
+  // The name of a constant with this value. It is declared at its first use in the current block or
+  // an enclosing one.
   std::string let(const std::string& expression, const char* hint = "x");
-  // A name that was not given before.
+  // A new unique name.
   std::string fresh(const char* hint) { return fmt::format("{}_{}", hint, names_++); }
 
-  // A function that means the same in all shaders; each text once.
+  // Declares a function that is identical in all shaders; each text appears once.
   void declare(const std::string& text);
   // var<workgroup> name: array<type, count>
   void workgroup(const std::string& name, const std::string& type, std::int64_t count) {
     workgroup_[name] = {type, count};
   }
-  // Declares a function whose lines `write` writes: "fn name(a: u32)".
+  // Declares a function whose body `write` emits: "fn name(a: u32)".
   template <class F>
   void function(const std::string& head, F write) {
     std::string body = std::exchange(body_, "");
@@ -118,11 +116,11 @@ class Source {
     own_.push_back(text);
   }
 
-  // That many workgroups, numbered by `group`.
+  // Finishes the piece: that many workgroups, indexed by `group`.
   Piece finish(std::int64_t invocations, std::int64_t groups, std::int64_t scratch_elements = 0);
 
  private:
-  bool typed(Region region) const;  // declared with the type of its only elements
+  bool typed(Region region) const;  // declared with its only element type
   std::string placed(Region region, const std::string& address, int width) const;
   void add_line(const std::string& text);
 
@@ -139,9 +137,9 @@ class Source {
   int names_ = 0;
 };
 
-// The type of a value in a shader.
+// The WGSL type of a value.
 std::string type_name(DType dtype, int width);
-// A number as text of that type.
+// A scalar literal of that type.
 std::string number(double value, DType dtype, int width = 1);
 std::string u32_text(std::int64_t value);
 // "at + 12u"; `at` alone for 0.

@@ -17,7 +17,7 @@ ProgramWriter::Point point(const char* linear) { return {.linear = linear, .line
 
 }  // namespace
 
-// The first best element of each row; NaN is best of all. A workgroup per row.
+// The index of the first best element of each row; NaN ranks above all. One workgroup per row.
 std::vector<Piece> emit_core(const Emitting& in, const ir::ArgReduceKernel& k) {
   if (k.lines == 0) return {};
   Source source = in.source();
@@ -63,8 +63,8 @@ std::vector<Piece> emit_core(const Emitting& in, const ir::ArgReduceKernel& k) {
   return {source.finish(kThreads, k.lines)};
 }
 
-// Running sums. Each thread adds up its stretch of the row, then starts from what those before it
-// have.
+// Prefix sums. Each thread sums its range of the row, then starts from the total of the threads
+// before it.
 std::vector<Piece> emit_core(const Emitting& in, const ir::ScanKernel& k) {
   if (k.lines == 0 || k.length == 0) return {};
   Source source = in.source();
@@ -84,7 +84,7 @@ std::vector<Piece> emit_core(const Emitting& in, const ir::ScanKernel& k) {
     source.line("let begin = thread * {}u;", stretch);
   }
   source.line("let end = min({}u, begin + {}u);", k.length, stretch);
-  // The k-th element of a stretch, in the direction of the walk.
+  // The k-th element of a range, in the direction of the walk.
   const auto walk = [&](bool stores) {
     source.open("for (var i = begin; i < end; i++) {");
     source.line("let c = {};", k.reverse ? fmt::format("{}u - i", k.length - 1) : "i");
