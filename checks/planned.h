@@ -17,7 +17,8 @@ inline schedule::Plan planned(const ir::Graph& graph, const schedule::Layouts& l
                               std::int64_t piece = schedule::kOnePiece,
                               const ir::DeviceModel& model = ir::cpu_model()) {
   const ir::Graph ready = passes::materialise(passes::expand(graph));
-  return schedule::plan(ready, schedule::fuse(ready, model, without), layouts, without, piece);
+  return schedule::plan(ready, schedule::fuse(ready, model, without), layouts, model, without,
+                        piece);
 }
 
 }  // namespace tensorgrad::eval

@@ -110,7 +110,7 @@ void run_fuse(Compilation& c) {
 
 void run_plan(Compilation& c) {
   c.plan = schedule::plan(*c.materialised, c.fused, {*c.parameters, *c.state, *c.inputs},
-                          c.request.without, c.device->largest_buffer());
+                          c.device->model(), c.request.without, c.device->largest_buffer());
 }
 
 void run_lower(Compilation& c) { c.kernels = kernels::lower(c.plan, c.device->model()); }
@@ -127,15 +127,18 @@ std::string print_graph(const Compilation& c) {
 std::string print_groups(const Compilation& c) {
   std::string out;
   for (std::size_t g = 0; g < c.fused.groups.size(); ++g) {
-    out += fmt::format("group {}\n", g);
-    for (const ir::NodeId id : c.fused.groups[g].nodes)
-      out += "  " + ir::print_node(*c.materialised, id) + "\n";
+    const schedule::Group& group = c.fused.groups[g];
+    out += fmt::format("group {}: {}, {} x {}\n", g, schedule::name(group.kind), group.lines,
+                       group.length);
+    for (const ir::NodeId id : group.nodes)
+      out += fmt::format("  {}{}\n", c.fused.inlined[usize(id)] ? "inlined " : "",
+                         ir::print_node(*c.materialised, id));
   }
   return out;
 }
 
 std::string print_kernels(const Compilation& c) {
-  std::string out;
+  std::string out = fmt::format("kernels for the device model {}\n", c.device->model().name);
   for (const ir::Kernel& kernel : c.kernels) out += kernel.text();
   return out;
 }

@@ -18,6 +18,8 @@ constexpr DeviceModel kGpu = {
     .side_by_side = {.elements = std::int64_t{1} << 22,
                      .operations = std::int64_t{1} << 30,
                      .kernels = 4},
+    .recompute = {.constants = 8, .ops = 4, .matmul_reads = 128},
+    .take_turns = {.bytes = 1 << 19, .share = 256},
     .rows = {.lanes = 4,
              .alone = 4,
              .threads = 256,
@@ -56,7 +58,8 @@ constexpr MatmulUnitModel kUnits[] = {
      .left = 0.25,
      .right_once = 0,
      .right = 0.25,
-     .part = 0.75},
+     .part = 0.75,
+     .store = 0.25},
     {.unit = MatmulUnit::amx,
      .rows = 16,
      .columns = 32,
@@ -68,7 +71,8 @@ constexpr MatmulUnitModel kUnits[] = {
      .left = 0.6,
      .right_once = 0.55,
      .right = 0.2,
-     .part = 1.0},
+     .part = 1.0,
+     .store = 0.25},
 };
 
 constexpr DeviceModel cpu_with(std::span<const MatmulUnitModel> units) {
@@ -79,6 +83,8 @@ constexpr DeviceModel cpu_with(std::span<const MatmulUnitModel> units) {
       .side_by_side = {.elements = std::int64_t{1} << 22,
                        .operations = std::int64_t{1} << 30,
                        .kernels = 4},
+      .recompute = {.constants = 8, .ops = 4, .matmul_reads = 128},
+      .take_turns = {.bytes = 1 << 19, .share = 256},
       // Rows up to `longest` fit into scratch memory: schedule::kLongestRow.
       .rows = {.longest = 4096, .least_part = 1 << 14},
       .columns = {.turns = 256},

@@ -35,6 +35,7 @@ struct MatmulUnitModel {
   double right_once = 0;  // per element of the right operand, once
   double right = 0;       // per element of the right operand and tile that reads it
   double part = 0;        // per element of one part of k, written and read
+  double store = 0;       // one element of the result, if k has one part
 };
 
 struct DeviceModel {
@@ -57,6 +58,20 @@ struct DeviceModel {
     std::int64_t operations = 0;  // per matmul
     std::size_t kernels = 1;      // maximum number of concurrent kernels
   } side_by_side;
+
+  // Stage `fuse`: what is cheaper to compute again than to store.
+  struct Recompute {
+    int constants = 0;              // ops on constants and positions alone, in a row
+    std::size_t ops = 0;            // an operand of a matmul with at most this many cheap ops,
+    std::int64_t matmul_reads = 0;  // or one that the matmul reads at most this many times
+  } recompute;
+
+  // Stage `plan`: kernels that run side by side take turns if that saves at least this much of the
+  // arena.
+  struct TakeTurns {
+    std::int64_t bytes = 0;
+    std::int64_t share = 1;  // of the arena: one part in this many
+  } take_turns;
 
   // The rest is for stage `lower`, which chooses variants (kernels/variants).
 

@@ -44,7 +44,7 @@ double cost(const Matmul& m, const Device& device, const MatmulUnitModel& unit, 
       static_cast<double>(p.M * p.K * repeats) * unit.left +
       static_cast<double>(p.K * m.N) * (unit.right_once + static_cast<double>(down) * unit.right) +
       static_cast<double>(p.M * m.N) *
-          (splits > 1 ? static_cast<double>(splits) * unit.part : 0.25);
+          (splits > 1 ? static_cast<double>(splits) * unit.part : unit.store);
   const std::int64_t starts = across == static_cast<std::int64_t>(p.widths.size())
                                   ? ceil_div(p.M * m.N, device.block)
                                   : p.M * across;

@@ -27,6 +27,8 @@ struct Group {
   int stage = 0;  // groups of one stage are independent; non-decreasing over the groups
 };
 
+std::string_view name(Group::Kind kind);
+
 struct Fused {
   std::vector<Group> groups;  // in topological order
   std::vector<int> group;     // of each node; -1: views, leaves, constants, dead nodes

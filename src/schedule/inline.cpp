@@ -40,7 +40,7 @@ void Fuser::find_numbers(const std::vector<bool>& live) {
           numbers && (core == Core::constant || core == Core::iota || out_.inlined[usize(base)]);
       total += work[usize(base)];
     }
-    if (!numbers || total > 8) continue;
+    if (!numbers || total > model_.recompute.constants) continue;
     work[usize(id)] = total;
     out_.inlined[usize(id)] = true;
   }
@@ -154,9 +154,9 @@ bool Fuser::takes_program(NodeId reader, std::size_t index, const Group& from) {
     if (!layer.guards.empty()) return false;  // a pad has its own fill value
   if (operand.map.shape().count() != count(operand.base))
     return false;  // a broadcast value is computed once, not repeatedly
-  const bool cheap =
-      from.nodes.size() <= 4 && std::none_of(from.nodes.begin(), from.nodes.end(),
-                                             [&](NodeId id) { return is_costly(graph_, id); });
+  const bool cheap = from.nodes.size() <= model_.recompute.ops &&
+                     std::none_of(from.nodes.begin(), from.nodes.end(),
+                                  [&](NodeId id) { return is_costly(graph_, id); });
   if (out_.inlined[usize(reader)] && group(out_.group[usize(reader)]).kind == Group::Kind::matmul &&
       !cheap)
     return false;
@@ -177,7 +177,7 @@ bool Fuser::takes_program(NodeId reader, std::size_t index, const Group& from) {
       const Shape& shape = graph_[reader].type.shape;
       const std::int64_t again = index == 0 ? shape[-1] : shape[-2];
       if (again == 1) return false;
-      return again <= 128 || cheap;
+      return again <= model_.recompute.matmul_reads || cheap;
     }
     default:
       return false;

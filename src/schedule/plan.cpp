@@ -55,20 +55,20 @@ bool shares_stage(const Plan& plan, int stage) {
 }
 
 // The minimum saving in bytes that justifies one more stage.
-std::int64_t worthwhile(std::int64_t arena_bytes) {
-  return std::max<std::int64_t>(1 << 19, arena_bytes / 256);
+std::int64_t worthwhile(std::int64_t arena_bytes, const ir::DeviceModel& model) {
+  return std::max(model.take_turns.bytes, arena_bytes / model.take_turns.share);
 }
 
 }  // namespace
 
-Plan plan(const Graph& graph, Fused fused, const Layouts& layouts,
+Plan plan(const Graph& graph, Fused fused, const Layouts& layouts, const ir::DeviceModel& model,
           const std::vector<std::string>& without, std::int64_t piece) {
   Plan best = place(graph, std::move(fused), layouts, without, piece);
   // Kernels that run concurrently need their memory at the same time. If this determines the peak,
   // they run one after the other.
   while (shares_stage(best, best.peak_stage)) {
     Plan other = place(graph, apart(best, best.peak_stage), layouts, without, piece);
-    if (other.arena_bytes() + worthwhile(best.arena_bytes()) > best.arena_bytes()) break;
+    if (other.arena_bytes() + worthwhile(best.arena_bytes(), model) > best.arena_bytes()) break;
     best = std::move(other);
   }
   return best;

@@ -65,7 +65,7 @@ struct Layouts {
 // The graph has passed `materialise`, and `fused` is the result of `fuse` on it. `without`: names
 // of switches() to leave out. `piece`: maximum elements of one buffer on the device. Temporaries
 // that need more are spread over several arenas.
-Plan plan(const ir::Graph& graph, Fused fused, const Layouts& layouts,
+Plan plan(const ir::Graph& graph, Fused fused, const Layouts& layouts, const ir::DeviceModel& model,
           const std::vector<std::string>& without = {}, std::int64_t piece = kOnePiece);
 
 }  // namespace tensorgrad::schedule

@@ -30,9 +30,8 @@ std::string scaled(std::int64_t value, const char* unit) {
 
 }  // namespace
 
-std::string_view Step::kind() const {
-  if (copied >= 0) return "copy";
-  switch (group.kind) {
+std::string_view name(Group::Kind kind) {
+  switch (kind) {
     case Group::Kind::rows:
       return "rows";
     case Group::Kind::columns:
@@ -44,6 +43,8 @@ std::string_view Step::kind() const {
   }
   return "?";
 }
+
+std::string_view Step::kind() const { return copied >= 0 ? "copy" : name(group.kind); }
 
 // The location of the most expensive member: a matmul, a single-node kernel, a reduction; otherwise
 // of the first member that has a source line.
