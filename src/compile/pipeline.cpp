@@ -249,10 +249,11 @@ std::vector<StageInfo> compiler_stages() {
 // Each stage is followed by its parts that can be left out.
 std::vector<PassInfo> compiler_passes() {
   std::vector<PassInfo> out;
+  const auto stage = [](detail::Stage::Id id) { return detail::pipeline()[usize(id)].info.name; };
   for (const auto& pass : passes::before_gradients())
-    out.push_back({pass.name, pass.what, "recognise"});
+    out.push_back({pass.name, pass.what, stage(detail::Stage::Id::recognise)});
   for (const auto& pass : passes::pipeline())
-    if (pass.optional) out.push_back({pass.name, pass.what, "simplify"});
+    if (pass.optional) out.push_back({pass.name, pass.what, stage(detail::Stage::Id::simplify)});
   for (const auto& part : schedule::switches()) out.push_back({part.name, part.what, part.stage});
   return out;
 }

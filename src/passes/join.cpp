@@ -16,22 +16,18 @@ using ir::PadAttrs;
 
 namespace {
 
-// Trees of additions whose terms are all pads.
+// Trees of additions whose terms are pads of one axis, and how much of the axis they fill together.
 class PadSums {
  public:
   explicit PadSums(const Graph& graph) : graph_(graph) {}
 
-  bool contains(NodeId id) {
-    // Nodes are in topological order, operands first.
-    for (auto next = static_cast<NodeId>(known_.size()); next <= id; ++next) {
-      const Node& node = graph_[next];
-      known_.push_back(
-          is(node, OpId::pad) ||
-          (is(node, OpId::add) && known_[usize(node.inputs[0])] && known_[usize(node.inputs[1])]));
-    }
-    return known_[usize(id)];
+  // Whether the terms of both trees together could fill the axis.
+  bool may_fill(NodeId a, NodeId b) {
+    const Filled x = filled(a), y = filled(b);
+    return x.axis >= 0 && x.axis == y.axis &&
+           x.elements + y.elements == graph_[a].type.shape[x.axis];
   }
-  // Collects the pads of such a tree.
+  // The pads of a tree.
   void collect(NodeId id, std::vector<const Node*>& out) const {
     const Node& node = graph_[id];
     if (is(node, OpId::pad)) return out.push_back(&node);
@@ -39,8 +35,32 @@ class PadSums {
   }
 
  private:
+  struct Filled {
+    int axis = -1;  // -1: not such a tree
+    std::int64_t elements = 0;
+  };
+
+  Filled filled(NodeId id) {
+    // Nodes come in order, operands first.
+    for (auto next = static_cast<NodeId>(known_.size()); next <= id; ++next)
+      known_.push_back(filled_by(graph_[next]));
+    return known_[usize(id)];
+  }
+  Filled filled_by(const Node& node) const {
+    if (is(node, OpId::pad)) {
+      const auto& pad = node.as<PadAttrs>();
+      return {pad.axis, node.type.shape[pad.axis] - pad.before - pad.after};
+    }
+    if (!is(node, OpId::add)) return {};
+    const Filled x = known_[usize(node.inputs[0])], y = known_[usize(node.inputs[1])];
+    // Terms that fill more than the axis overlap.
+    const bool fits =
+        x.axis >= 0 && x.axis == y.axis && x.elements + y.elements <= node.type.shape[x.axis];
+    return fits ? Filled{x.axis, x.elements + y.elements} : Filled{};
+  }
+
   const Graph& graph_;
-  std::vector<bool> known_;
+  std::vector<Filled> known_;  // of each node
 };
 
 // Whether the parts fill the axis without gaps or overlaps.
@@ -62,7 +82,7 @@ Graph join(const Graph& graph) {
   PadSums sums(rewriter.graph());
   return rewriter.run(graph, [&](const Node& n) -> NodeId {
     if (!is(n, OpId::add) || n.type.dtype != DType::f32) return -1;
-    if (!sums.contains(n.inputs[0]) || !sums.contains(n.inputs[1])) return -1;
+    if (!sums.may_fill(n.inputs[0], n.inputs[1])) return -1;
     std::vector<const Node*> parts;
     for (const NodeId input : n.inputs) sums.collect(input, parts);
     // An empty part starts at the same position as the next part and comes first.

@@ -10,19 +10,29 @@ namespace tensorgrad::schedule {
 namespace {
 
 constexpr Switch kSwitches[] = {
-    {"fuse", "nodes are fused into kernels", "fuse"},
-    {"inline", "cheap values are recomputed in their readers", "fuse"},
-    {"merge", "row groups connected elementwise are merged", "fuse"},
-    {"side_by_side", "independent kernels of the same form are merged", "fuse"},
-    {"ride", "bias gradients are computed while a matmul packs its operand", "fuse"},
-    {"overlap", "small independent kernels may run concurrently", "fuse"},
-    {"in_place", "a kernel overwrites an operand that has no later reader", "plan"},
-    {"reuse", "temporaries share memory when their lifetimes do not overlap", "plan"},
+    {"fuse", "nodes are fused into kernels", "fuse", &Parts::fuse},
+    {"inline", "cheap values are recomputed in their readers", "fuse", &Parts::inlining},
+    {"merge", "row groups connected elementwise are merged", "fuse", &Parts::merge},
+    {"side_by_side", "independent kernels of the same form are merged", "fuse",
+     &Parts::side_by_side},
+    {"ride", "bias gradients are computed while a matmul packs its operand", "fuse", &Parts::ride},
+    {"overlap", "small independent kernels may run concurrently", "fuse", &Parts::overlap},
+    {"in_place", "a kernel overwrites an operand that has no later reader", "plan",
+     &Parts::in_place},
+    {"reuse", "temporaries share memory when their lifetimes do not overlap", "plan",
+     &Parts::reuse},
 };
 
 }  // namespace
 
 std::span<const Switch> switches() { return kSwitches; }
+
+Parts parts_without(const std::vector<std::string>& names) {
+  Parts out;
+  for (const Switch& one : kSwitches)
+    if (std::find(names.begin(), names.end(), one.name) != names.end()) out.*one.part = false;
+  return out;
+}
 
 using ir::Core;
 using ir::Graph;
@@ -40,8 +50,8 @@ Fused Fuser::run() {
   for (const ir::Node& node : graph_.nodes) counts_.push_back(node.type.shape.count());
   for (const ir::Result& result : graph_.results) held_[usize(base_of(graph_, result.node))] = true;
   std::vector<bool> live = ir::live_nodes(graph_);
-  if (on("fuse")) {
-    if (on("inline")) find_numbers(live);
+  if (on_.fuse) {
+    if (on_.inlining) find_numbers(live);
     find_joined();
   }
   // Inlined nodes and joined concats are not computed separately.
@@ -50,14 +60,14 @@ Fused Fuser::run() {
   find_operands(live);
   for (NodeId id = 0; id < graph_.size(); ++id)
     if (live[usize(id)]) place(id);
-  if (on("fuse")) {
-    if (on("inline")) {
+  if (on_.fuse) {
+    if (on_.inlining) {
       evict_kept_twice();
       inline_producers();
     }
-    if (on("merge")) merge_rows();
-    if (on("side_by_side")) merge_side_by_side();
-    if (on("ride")) ride_with_products();
+    if (on_.merge) merge_rows();
+    if (on_.side_by_side) merge_side_by_side();
+    if (on_.ride) ride_with_products();
   }
   order();
   return std::move(out_);

@@ -40,13 +40,20 @@ struct Fused {
   std::vector<ir::NodeId> product;
 };
 
-// The parts of the stages `fuse` and `plan` that can be left out by name.
+// The parts of the stages `fuse` and `plan` that can be left out.
+struct Parts {
+  bool fuse = true, inlining = true, merge = true, side_by_side = true, ride = true;
+  bool overlap = true, in_place = true, reuse = true;
+};
 struct Switch {
   std::string_view name;
   std::string_view what;
   std::string_view stage;
+  bool Parts::*part;
 };
 std::span<const Switch> switches();
+// All parts but those named; other names are ignored.
+Parts parts_without(const std::vector<std::string>& names);
 
 Fused fuse(const ir::Graph& graph, const ir::DeviceModel& model,
            const std::vector<std::string>& without = {});

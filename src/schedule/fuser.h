@@ -21,7 +21,7 @@ class Fuser {
  public:
   Fuser(const ir::Graph& graph, const ir::DeviceModel& model,
         const std::vector<std::string>& without)
-      : graph_(graph), model_(model), without_(without) {}
+      : graph_(graph), model_(model), on_(parts_without(without)) {}
   Fused run();
 
  private:
@@ -92,9 +92,6 @@ class Fuser {
   bool is_small(const Group& g) const;
 
   // fuse.cpp
-  bool on(std::string_view name) const {
-    return std::find(without_.begin(), without_.end(), name) == without_.end();
-  }
   void find_operands(const std::vector<bool>& live);
   void find_joined();
   bool reads_joined_part(const Operand& operand, int g) const;
@@ -120,7 +117,7 @@ class Fuser {
 
   const ir::Graph& graph_;
   const ir::DeviceModel& model_;
-  const std::vector<std::string>& without_;
+  const Parts on_;
   Fused out_;
   Dependencies dependencies_;
   std::vector<std::int64_t> counts_;            // elements of each node

@@ -16,7 +16,7 @@ void Fuser::place(NodeId id) {
     return group(g).kind == Group::Kind::matmul ? 2 : group(g).reduces ? 1 : 0;
   };
   int best = -1;
-  if (on("fuse")) {
+  if (on_.fuse) {
     for (const Operand& operand : operands_[usize(id)]) {
       const int g = out_.group[usize(operand.base)];
       if (g < 0 || g == best || !may_join(id, g)) continue;

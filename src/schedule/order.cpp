@@ -72,7 +72,7 @@ void Fuser::order() {
     });
     if (needed[usize(g)].empty()) add_ready(g);
   }
-  const std::size_t most = on("overlap") ? model_.side_by_side.kernels : 1;
+  const std::size_t most = on_.overlap ? model_.side_by_side.kernels : 1;
   std::vector<std::vector<int>> stages;
   while (left > 0) {
     if (small.empty() && large.empty()) internal_error("groups depend on each other");

@@ -33,7 +33,7 @@ class Planner {
       : parameters_(layouts.parameters),
         state_(layouts.state),
         inputs_(layouts.inputs),
-        without_(without),
+        on_(parts_without(without)),
         piece_(std::max(kAlignment, piece / kAlignment * kAlignment)) {
     plan_.graph = graph;
     plan_.fused = std::move(fused);
@@ -135,9 +135,6 @@ class Planner {
     return plan_.fused.inlined[usize(id)] ? -1 : plan_.fused.group[usize(id)];
   }
 
-  bool on(std::string_view name) const {
-    return std::find(without_.begin(), without_.end(), name) == without_.end();
-  }
   std::int64_t count(NodeId id) const { return plan_.graph[id].type.shape.count(); }
 
   // Whether `old` has no reader after the step that computes `id` overwrites it.
@@ -219,7 +216,7 @@ class Planner {
         step.stored.push_back(stored);
       }
     }
-    if (!on("reuse"))
+    if (!on_.reuse)
       for (Block& block : blocks) block.born = 0, block.dies = stage(end);
     place_blocks(pack(blocks, piece_));
     const Peak peak = schedule::most_alive(blocks);
@@ -231,7 +228,7 @@ class Planner {
   void add_block(const Step& step, Stored& stored, int born, std::vector<Block>& blocks,
                  std::vector<int>& block_of) {
     const NodeId id = stored.node;
-    stored.over = on("reuse") && on("in_place") ? operand_to_overwrite(step, id, block_of) : -1;
+    stored.over = on_.reuse && on_.in_place ? operand_to_overwrite(step, id, block_of) : -1;
     if (stored.over >= 0) {
       block_of[usize(id)] = std::exchange(block_of[usize(stored.over)], -1);
       blocks[usize(block_of[usize(id)])].dies = stage(stored.last_use);
@@ -274,7 +271,7 @@ class Planner {
   const Layout& parameters_;
   Layout& state_;
   Layout& inputs_;
-  const std::vector<std::string>& without_;
+  const Parts on_;
   const std::int64_t piece_;
   std::vector<int> last_read_;
   std::vector<bool> shared_;  // another step of the stage of the last read reads it too
