@@ -79,13 +79,14 @@ class Products {
       return read_once_[id];
     }
     if (graph()[id].op->core != ir::Core::matmul || !read_once_[id]) return false;
-    const Node &left = graph()[graph()[id].inputs[0]], &turned = graph()[graph()[id].inputs[1]];
+    const Node &left = graph()[graph()[id].inputs[0]], &transposed = graph()[graph()[id].inputs[1]];
     if (!is(left, OpId::narrow) || left.type.shape.rank() != 2 ||
         left.as<ir::NarrowAttrs>().axis != 1)
       return false;
-    if (!is(turned, OpId::permute) || turned.as<ir::OrderAttrs>().order != std::vector<int>{1, 0})
+    if (!is(transposed, OpId::permute) ||
+        transposed.as<ir::OrderAttrs>().order != std::vector<int>{1, 0})
       return false;
-    const Node& matrix = graph()[turned.inputs[0]];
+    const Node& matrix = graph()[transposed.inputs[0]];
     if (!is(matrix, OpId::reshape)) return false;
     const Node& stretch = graph()[matrix.inputs[0]];
     if (!is(stretch, OpId::narrow) || stretch.type.shape.rank() != 1) return false;
@@ -94,8 +95,8 @@ class Products {
            .begin = left.as<ir::NarrowAttrs>().start,
            .offset = stretch.as<ir::NarrowAttrs>().start,
            .count = 1,
-           .K = turned.type.shape[0],
-           .N = turned.type.shape[1]};
+           .K = transposed.type.shape[0],
+           .N = transposed.type.shape[1]};
     return true;
   }
 

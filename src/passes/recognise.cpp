@@ -46,7 +46,7 @@ struct Sight {
 
 struct Attention {
   NodeId q = -1, k = -1, v = -1;
-  bool turned = false;  // k is [..., D, S]
+  bool transposed = false;  // k is [..., D, S]
   double scale = 1;
   bool causal = false;
 };
@@ -81,8 +81,8 @@ class Recogniser {
     if (!read_once(at)) return {};
     out.q = without_scale(graph_[at].inputs[0], out.scale);
     out.k = without_scale(graph_[at].inputs[1], out.scale);
-    out.turned = !swaps(graph_[out.k]);
-    if (!out.turned) out.k = without_scale(graph_[out.k].inputs[0], out.scale);
+    out.transposed = !swaps(graph_[out.k]);
+    if (!out.transposed) out.k = without_scale(graph_[out.k].inputs[0], out.scale);
     out.scale = rounded(out.scale);
     if (graph_[out.q].type.shape.count() == 0 || !(out.scale > 0) || !std::isfinite(out.scale))
       return {};
@@ -230,7 +230,7 @@ Tensor written_as_attention(const Attention& a, const Rewriter& rewriter,
                             const std::vector<NodeId>& renamed) {
   const auto tensor = [&](NodeId id) { return rewriter.tensor(renamed[usize(id)]); };
   const Tensor q = tensor(a.q), v = tensor(a.v),
-               k = a.turned ? swap_axes(tensor(a.k), -1, -2) : tensor(a.k);
+               k = a.transposed ? swap_axes(tensor(a.k), -1, -2) : tensor(a.k);
   const AttentionOptions options{.causal = a.causal, .scale = static_cast<float>(a.scale)};
   const Tensor keys = of_groups(rewriter, k), values = of_groups(rewriter, v);
   if (keys.valid() && values.valid() && keys.size(1) == values.size(1))

@@ -131,12 +131,12 @@ AMX_INLINE Half bring(const float* from, std::int64_t line, std::int64_t lane, s
       _mm512_store_ps(room + i * kLanes,
                       _mm512_maskz_loadu_ps(first_lanes(lanes), from + i * line));
   } else if (line == 1) {
-    alignas(64) float turned[kLanes * kLines];
+    alignas(64) float transposed[kLanes * kLines];
     for (std::int64_t j = 0; j < kLanes; ++j)
-      _mm512_store_ps(turned + j * kLines,
+      _mm512_store_ps(transposed + j * kLines,
                       j < lanes ? _mm512_maskz_loadu_ps(first_lanes(lines), from + j * lane)
                                 : _mm512_setzero_ps());
-    turn(turned, kLines, room);
+    turn(transposed, kLines, room);
   } else {
     for (std::int64_t i = 0; i < lines; ++i)
       for (std::int64_t j = 0; j < lanes; ++j) room[i * kLanes + j] = from[i * line + j * lane];

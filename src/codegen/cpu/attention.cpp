@@ -28,7 +28,7 @@ std::int64_t together(std::int64_t work) {
 
 // A bump allocator over one scratch buffer. The first pass only counts sizes; the second one hands
 // out memory.
-class Carver {
+class BumpAllocator {
  public:
   float* take(std::int64_t count) {
     float* const out = base_ ? base_ + used_ : nullptr;
@@ -141,7 +141,7 @@ class Attention : public Compiled {
                        reach = c_.visible(start, end - 1);
     const std::int64_t times = ceil_div(end - begin, kBlockQueries);
     float *keys = nullptr, *values = nullptr, *queries = nullptr, *work = nullptr;
-    Carver carver;
+    BumpAllocator carver;
     for (int pass = 0; pass < 2; ++pass) {
       keys = carver.take(reach * c_.k.width());
       values = carver.take(reach * c_.v.width());
@@ -214,7 +214,7 @@ class AttentionGradient : public Compiled {
     float *keys = nullptr, *values = nullptr, *dk = nullptr, *dv = nullptr, *q = nullptr,
           *gy = nullptr, *out = nullptr, *dq = nullptr;
     float *lse = nullptr, *work = nullptr;
-    Carver carver;
+    BumpAllocator carver;
     for (int pass = 0; pass < 2; ++pass) {
       keys = carver.take(reach * D);
       values = carver.take(reach * V);

@@ -123,16 +123,16 @@ class Block {
 
   // Matmul of keys (or values) and queries (or gradients), [keys, queries], where the first or the
   // second half of the queries sees a key.
-  void seen_products(const FloatRows& rows, std::int64_t size, const float* turned,
+  void seen_products(const FloatRows& rows, std::int64_t size, const float* transposed,
                      std::int64_t key, std::int64_t count, float* to) {
     constexpr std::int64_t kHalf = kLanes / 2;
     const std::int64_t both = kLanes < kBlockQueries ? count : rows_of(0, kHalf, key, count);
     const auto depth = [size](std::int64_t, std::int64_t) { return Depth{0, size}; };
-    Product({rows.data + key * rows.stride, rows.stride, 1}, both, {turned, kLanes}, kLanes,
+    Product({rows.data + key * rows.stride, rows.stride, 1}, both, {transposed, kLanes}, kLanes,
             {to, kLanes}, true, depth);
     if (both == count) return;
     Product({rows.data + (key + both) * rows.stride, rows.stride, 1}, count - both,
-            {turned + kHalf, kLanes}, kHalf, {to + both * kLanes + kHalf, kLanes}, true, depth);
+            {transposed + kHalf, kLanes}, kHalf, {to + both * kLanes + kHalf, kLanes}, true, depth);
   }
 
   // Converts scores to weights, for the queries of one vector. Rescales the previous sums where a

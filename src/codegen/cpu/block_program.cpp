@@ -81,7 +81,7 @@ BlockProgram::BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarP
   choose_modes(kept);
   make_steps();
   join_products(kept);
-  hand_out_slots(kept);
+  allocate_registers(kept);
 }
 
 // Value numbering: expanded gradients repeat instructions of the forward pass. Duplicates run once.
@@ -230,7 +230,7 @@ void BlockProgram::join_products(std::span<const Reg> kept) {
 }
 
 // Register allocation: a slot of scratch memory is reused after the last read of its register.
-void BlockProgram::hand_out_slots(std::span<const Reg> kept) {
+void BlockProgram::allocate_registers(std::span<const Reg> kept) {
   const std::size_t n = code_.size();
   std::vector<std::size_t> last_use(n, 0);
   for (std::size_t s = 0; s < steps_.size(); ++s)

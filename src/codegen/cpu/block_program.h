@@ -95,7 +95,7 @@ class BlockProgram {
   void choose_modes(std::span<const ir::Reg> kept);
   void make_steps();
   void join_products(std::span<const ir::Reg> kept);
-  void hand_out_slots(std::span<const ir::Reg> kept);
+  void allocate_registers(std::span<const ir::Reg> kept);
   bool computes(const Step& step) const;
 
   void gather(const Memory& memory, const ir::Instr& in, std::int64_t begin, int n,

@@ -114,7 +114,7 @@ class Matmul : public Compiled {
     if (blocks.transposed) {
       Part& part = parts_[0];
       std::swap(a_, part.b);
-      a_ = a_.turned(), part.b = part.b.turned();
+      a_ = a_.transposed(), part.b = part.b.transposed();
       std::swap(M_, N_);
       part.N = N_;
     }

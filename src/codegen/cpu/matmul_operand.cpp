@@ -29,7 +29,7 @@ Operand::Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& pr
   row_stride_ = load->map.stride(rank - 2), column_stride_ = load->map.stride(rank - 1);
 }
 
-Operand Operand::turned() const {
+Operand Operand::transposed() const {
   Operand out = *this;
   std::swap(out.rows_, out.columns_);
   std::swap(out.row_stride_, out.column_stride_);

@@ -22,7 +22,7 @@ class Operand {
 
   bool is_strided() const { return strided_; }
   // Transposes the operand. Only for strided operands, and for programs with one row or one column.
-  Operand turned() const;
+  Operand transposed() const;
 
   // A rectangular part of one matrix.
   struct Piece {
