@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "support/integers.h"
 
@@ -27,6 +28,20 @@ bool same_value(const Instr& x, const Instr& y) {
     return same_bits(element(x.value, x.dtype), element(y.value, y.dtype));
   return x.slot == y.slot && x.extent == y.extent && x.stride == y.stride && x.site == y.site &&
          x.combine == y.combine;
+}
+
+// The same for instructions that compute the same value.
+std::size_t hash_of(const Instr& in) {
+  std::size_t out = usize(in.op);
+  for (const int part : {in.a, in.b, in.c, in.op == ScalarOp::constant ? 0 : in.slot})
+    out = out * 1000003 + static_cast<std::size_t>(part);
+  if (in.op == ScalarOp::constant) {
+    const float value = element(in.value, in.dtype);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &value, sizeof bits);
+    out = out * 1000003 + bits;
+  }
+  return out;
 }
 
 bool has_loop(ScalarOp op) {
@@ -87,14 +102,16 @@ BlockProgram::BlockProgram(const std::vector<ir::Load>& loads, const ir::ScalarP
 // Value numbering: expanded gradients repeat instructions of the forward pass. Duplicates run once.
 void BlockProgram::number_values() {
   same_.resize(code_.size());
+  std::unordered_multimap<std::size_t, Reg> known;  // the first of equal instructions, by hash
   for (std::size_t i = 0; i < code_.size(); ++i) {
     Instr& in = code_[i];
     for (Reg* r : {&in.a, &in.b, &in.c})
       if (*r >= 0) *r = same_[usize(*r)];
-    std::size_t first = 0;
-    while (first < i && !(same_[first] == static_cast<Reg>(first) && same_value(code_[first], in)))
-      ++first;
-    same_[i] = static_cast<Reg>(first);
+    same_[i] = static_cast<Reg>(i);
+    const auto [begin, end] = known.equal_range(hash_of(in));
+    for (auto other = begin; other != end; ++other)
+      if (same_value(code_[usize(other->second)], in)) same_[i] = other->second;
+    if (same_[i] == static_cast<Reg>(i)) known.emplace(hash_of(in), same_[i]);
     // A bool is stored as an i32.
     if (in.op == ScalarOp::to_i32 && instr(in.a).dtype != DType::f32) same_[i] = in.a;
   }
