@@ -13,17 +13,17 @@ namespace tensorgrad::ir {
 inline constexpr NodeId kKeep = -1;  // copy the node unchanged
 inline constexpr NodeId kDrop = -2;  // drop the node; no kept node reads it
 
-// Copies `from` into `to`, which is empty, in topological order. `rule(id, node)` sees each node
+// Moves `from` into `to`, which is empty, in topological order. `rule(id, node)` sees each node
 // with its operands already renamed. It returns the id of an equal node of `to` (one that it
 // appended, or an earlier one), kKeep or kDrop. Returns the new id of each node.
 template <class Rule>
-std::vector<NodeId> rebuild(const Graph& from, Graph& to, Rule rule) {
-  to.sites = from.sites;
-  to.flat = from.flat;
+std::vector<NodeId> rebuild(Graph&& from, Graph& to, Rule rule) {
+  to.sites = std::move(from.sites);
+  to.flat = std::move(from.flat);
   to.nodes.reserve(from.nodes.size());
   std::vector<NodeId> renamed(usize(from.size()), -1);
   for (NodeId id = 0; id < from.size(); ++id) {
-    Node node = from[id];
+    Node node = std::move(from[id]);
     for (NodeId& input : node.inputs) input = renamed[usize(input)];
     NodeId made = rule(id, std::as_const(node));
     if (made == kKeep) {
@@ -32,9 +32,14 @@ std::vector<NodeId> rebuild(const Graph& from, Graph& to, Rule rule) {
     }
     renamed[usize(id)] = made;
   }
-  to.results = from.results;
+  to.results = std::move(from.results);
   for (Result& result : to.results) result.node = renamed[usize(result.node)];
   return renamed;
+}
+
+template <class Rule>
+std::vector<NodeId> rebuild(const Graph& from, Graph& to, Rule rule) {
+  return rebuild(Graph(from), to, std::move(rule));
 }
 
 }  // namespace tensorgrad::ir

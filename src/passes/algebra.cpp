@@ -18,8 +18,8 @@ namespace {
 
 class Algebra {
  public:
-  Graph run(const Graph& graph) {
-    return rewriter_.run(graph, [&](const Node& n) { return simpler(n); });
+  Graph run(Graph graph) {
+    return rewriter_.run(std::move(graph), [&](const Node& n) { return simpler(n); });
   }
 
  private:
@@ -109,6 +109,6 @@ class Algebra {
 
 }  // namespace
 
-Graph algebra(const Graph& graph) { return Algebra().run(graph); }
+Graph algebra(Graph graph) { return Algebra().run(std::move(graph)); }
 
 }  // namespace tensorgrad::passes

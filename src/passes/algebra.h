@@ -7,6 +7,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph algebra(const ir::Graph& graph);
+ir::Graph algebra(ir::Graph graph);
 
 }  // namespace tensorgrad::passes

@@ -9,10 +9,10 @@ namespace tensorgrad::passes {
 
 using ir::NodeId;
 
-ir::Graph cse(const ir::Graph& graph) {
+ir::Graph cse(ir::Graph graph) {
   ir::Graph out;
   std::unordered_multimap<std::uint64_t, NodeId> known;
-  rebuild(graph, out, [&](NodeId, const ir::Node& node) -> NodeId {
+  rebuild(std::move(graph), out, [&](NodeId, const ir::Node& node) -> NodeId {
     std::uint64_t h = std::hash<const void*>{}(node.op) ^ ir::hash(node.attrs);
     for (const NodeId input : node.inputs)
       h = h * 1099511628211u + static_cast<std::uint64_t>(input) + 1;

@@ -6,6 +6,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph cse(const ir::Graph& graph);
+ir::Graph cse(ir::Graph graph);
 
 }  // namespace tensorgrad::passes

@@ -4,11 +4,14 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph dce(const ir::Graph& graph) { return keep(graph, ir::live_nodes(graph)); }
+ir::Graph dce(ir::Graph graph) {
+  const std::vector<bool> live = ir::live_nodes(graph);
+  return keep(std::move(graph), live);
+}
 
-ir::Graph keep(const ir::Graph& graph, const std::vector<bool>& kept) {
+ir::Graph keep(ir::Graph graph, const std::vector<bool>& kept) {
   ir::Graph out;
-  rebuild(graph, out,
+  rebuild(std::move(graph), out,
           [&](ir::NodeId id, const ir::Node&) { return kept[usize(id)] ? kKeep : kDrop; });
   return out;
 }

@@ -5,8 +5,8 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph dce(const ir::Graph& graph);
+ir::Graph dce(ir::Graph graph);
 // Keeps only the marked nodes, which must not read any other node.
-ir::Graph keep(const ir::Graph& graph, const std::vector<bool>& kept);
+ir::Graph keep(ir::Graph graph, const std::vector<bool>& kept);
 
 }  // namespace tensorgrad::passes

@@ -6,6 +6,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph expand(const ir::Graph& graph);
+ir::Graph expand(ir::Graph graph);
 
 }  // namespace tensorgrad::passes

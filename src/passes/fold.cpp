@@ -40,9 +40,9 @@ double reduce(ir::Combine combine, double value, double count) {
 
 }  // namespace
 
-Graph fold(const Graph& graph) {
+Graph fold(Graph graph) {
   Rewriter rewriter;
-  return rewriter.run(graph, [&](const Node& node) -> NodeId {
+  return rewriter.run(std::move(graph), [&](const Node& node) -> NodeId {
     const bool reduces = node.op->core == Core::reduce && node.type.dtype == DType::f32;
     // A bad id must be reported at run time.
     const bool checks = std::holds_alternative<ir::CheckAttrs>(node.attrs);

@@ -7,6 +7,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph fold(const ir::Graph& graph);
+ir::Graph fold(ir::Graph graph);
 
 }  // namespace tensorgrad::passes

@@ -77,10 +77,10 @@ bool side_by_side(const std::vector<const Node*>& parts, const Shape& shape) {
 
 }  // namespace
 
-Graph join(const Graph& graph) {
+Graph join(Graph graph) {
   Rewriter rewriter;
   PadSums sums(rewriter.graph());
-  return rewriter.run(graph, [&](const Node& n) -> NodeId {
+  return rewriter.run(std::move(graph), [&](const Node& n) -> NodeId {
     if (!is(n, OpId::add) || n.type.dtype != DType::f32) return -1;
     if (!sums.may_fill(n.inputs[0], n.inputs[1])) return -1;
     std::vector<const Node*> parts;

@@ -6,6 +6,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph join(const ir::Graph& graph);
+ir::Graph join(ir::Graph graph);
 
 }  // namespace tensorgrad::passes

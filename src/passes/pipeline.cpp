@@ -17,9 +17,9 @@ namespace tensorgrad::passes {
 namespace {
 
 // A pass that is the same for all devices.
-template <ir::Graph (*pass)(const ir::Graph&)>
-ir::Graph any(const ir::Graph& graph, const ir::DeviceModel&) {
-  return pass(graph);
+template <ir::Graph (*pass)(ir::Graph)>
+ir::Graph any(ir::Graph graph, const ir::DeviceModel&) {
+  return pass(std::move(graph));
 }
 
 constexpr Pass kBeforeGradients[] = {
@@ -42,7 +42,7 @@ ir::Graph run(std::span<const Pass> passes, ir::Graph graph, const ir::DeviceMod
               const std::vector<std::string>& without) {
   for (const Pass& pass : passes)
     if (!pass.optional || std::find(without.begin(), without.end(), pass.name) == without.end())
-      graph = pass.run(graph, model);
+      graph = pass.run(std::move(graph), model);
   ir::verify(graph);
   return graph;
 }

@@ -15,7 +15,7 @@ namespace tensorgrad::passes {
 struct Pass {
   std::string_view name;
   std::string_view what;  // the property that the pass establishes, in a few words
-  ir::Graph (*run)(const ir::Graph&, const ir::DeviceModel&);
+  ir::Graph (*run)(ir::Graph, const ir::DeviceModel&);
   bool optional = true;  // may be left out
 };
 

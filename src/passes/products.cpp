@@ -31,14 +31,14 @@ struct Term {
 class Products {
  public:
   Products(const Graph& from, const ir::DeviceModel& model)
-      : from_(from), model_(model), uses_(usize(from.size()), 0) {
+      : model_(model), uses_(usize(from.size()), 0) {
     for (const Node& node : from.nodes)
       for (const NodeId input : node.inputs) ++uses_[usize(input)];
     for (const ir::Result& result : from.results) ++uses_[usize(result.node)];
   }
 
-  Graph run() {
-    return rewriter_.run(from_, [&](const Node& n) {
+  Graph run(Graph from) {
+    return rewriter_.run(std::move(from), [&](const Node& n) {
       const NodeId id = next_++;
       const NodeId made = is(n, OpId::add) ? joined(n) : -1;
       if (made < 0)
@@ -100,7 +100,6 @@ class Products {
     return true;
   }
 
-  const Graph& from_;
   const ir::DeviceModel& model_;
   std::vector<int> uses_;
   Rewriter rewriter_;
@@ -111,8 +110,8 @@ class Products {
 
 }  // namespace
 
-Graph products(const Graph& graph, const ir::DeviceModel& model) {
-  return Products(graph, model).run();
+Graph products(Graph graph, const ir::DeviceModel& model) {
+  return Products(graph, model).run(std::move(graph));
 }
 
 }  // namespace tensorgrad::passes

@@ -8,6 +8,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph products(const ir::Graph& graph, const ir::DeviceModel& model);
+ir::Graph products(ir::Graph graph, const ir::DeviceModel& model);
 
 }  // namespace tensorgrad::passes

@@ -257,7 +257,7 @@ Graph without_leftovers(const Graph& graph, const Graph& before,
 
 }  // namespace
 
-Graph recognise_attention(const Graph& graph) {
+Graph recognise_attention(Graph graph) {
   Recogniser recogniser(graph);
   Rewriter rewriter;
   std::vector<NodeId> renamed;

@@ -8,6 +8,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph recognise_attention(const ir::Graph& graph);
+ir::Graph recognise_attention(ir::Graph graph);
 
 }  // namespace tensorgrad::passes

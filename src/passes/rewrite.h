@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "ir/rebuild.h"
@@ -22,9 +23,9 @@ std::optional<double> number(const ir::Graph& graph, ir::NodeId id);
 class Rewriter {
  public:
   template <class Rule>
-  ir::Graph run(const ir::Graph& from, Rule rule) {
+  ir::Graph run(ir::Graph from, Rule rule) {
     ops::BuildScope scope(builder_);
-    rebuild(from, graph(), [&](ir::NodeId, const ir::Node& node) {
+    rebuild(std::move(from), graph(), [&](ir::NodeId, const ir::Node& node) {
       builder_.forced_site = node.site;
       return rule(node);
     });

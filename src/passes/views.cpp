@@ -11,9 +11,9 @@ using ir::Node;
 using ir::NodeId;
 using ir::OpId;
 
-Graph views(const Graph& graph) {
+Graph views(Graph graph) {
   Rewriter rewriter;
-  return rewriter.run(graph, [&](const Node& n) -> NodeId {
+  return rewriter.run(std::move(graph), [&](const Node& n) -> NodeId {
     if (n.op->core != ir::Core::view) return -1;
     const NodeId below = n.inputs[0];
     const Node& inner = rewriter.graph()[below];

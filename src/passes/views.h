@@ -6,6 +6,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph views(const ir::Graph& graph);
+ir::Graph views(ir::Graph graph);
 
 }  // namespace tensorgrad::passes
