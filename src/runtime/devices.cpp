@@ -167,7 +167,7 @@ std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sha
   const std::string name = wanted == "auto" ? meaning_of_auto() : wanted;
   if (name.starts_with(kOwn)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
-  if (name == kWgslDevice) return make_wgsl_device();
+  if (wanted == kWgslDevice) return make_wgsl_device();  // never what `auto` means
   if (name != "auto" && name != "cpu")
     user_error("{}: '{}' is unknown\n  hint: 'auto', 'cpu', 'webgpu'",
                name == wanted ? "device" : "TENSORGRAD_DEVICE", name);
