@@ -68,6 +68,7 @@ const std::map<std::string, int> kMessages = {
     {"runtime/webgpu/pipelines.cpp", 2},
     {"runtime/webgpu/staging.cpp", 1},
     {"runtime/webgpu/tuner.cpp", 1},
+    {"runtime/webgpu/wgsl_device.cpp", 1},
     {"support/array.cpp", 7},
     {"support/fail.cpp", 1},
     {"support/file.cpp", 4},

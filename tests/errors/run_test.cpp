@@ -366,6 +366,13 @@ TEST(RunErrors, MovedPrograms) {
   EXPECT_EQ(infer_now.parameters().size(), 4u);
 }
 
+TEST(RunErrors, TheDeviceThatOnlyShowsShaders) {
+  auto train = compile(Tiny{}, {.inputs = kInputs, .device = "wgsl"}, loss_of);
+  EXPECT_NE(train.show("emit").find("@compute"), std::string::npos);
+  EXPECT_EQ(text_of<DeviceError>([&] { train.step(good()); }),
+            "wgsl: this device only shows shaders: it cannot run them");
+}
+
 TEST(RunErrors, MovedResults) {
   auto train = trained();
   Result gone = train.step(good());

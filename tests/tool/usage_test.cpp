@@ -109,6 +109,10 @@ INSTANTIATE_TEST_SUITE_P(
                   "tg: there is no option '--versoin'\n  hint: did you mean --version?\n"},
         WrongCall{"train sin --device abacus", 2,
                   "--device: there is no device 'abacus': the devices are auto, cpu, "},
+        WrongCall{"train sin --device wgsl", 2,
+                  "--device: the device wgsl only shows shaders\n  hint: tg show MODEL --stage "
+                  "emit --device "
+                  "wgsl\n"},
         WrongCall{"train sin --without fuze", 2,
                   "--without: there is no pass 'fuze': the passes are attention, fold, "},
         WrongCall{"inspect", 2, "inspect: which file?\n  hint: tg inspect model.safetensors\n"},

@@ -7,7 +7,7 @@ namespace tensorgrad::runtime {
 
 namespace {
 
-[[noreturn]] void refuse() {
+[[noreturn]] void cannot_run() {
   throw DeviceError("wgsl: this device only shows shaders: it cannot run them");
 }
 
@@ -49,17 +49,17 @@ class WgslDevice : public Device {
         std::static_pointer_cast<const EmittedShaders>(std::move(emitted)));
   }
 
-  void clear(Buffer&) override { refuse(); }
-  void upload(Buffer&, std::int64_t, std::span<const std::byte>) override { refuse(); }
-  void read(const Buffer&, std::int64_t, std::span<std::byte>) override { refuse(); }
+  void clear(Buffer&) override { cannot_run(); }
+  void upload(Buffer&, std::int64_t, std::span<const std::byte>) override { cannot_run(); }
+  void read(const Buffer&, std::int64_t, std::span<std::byte>) override { cannot_run(); }
   std::unique_ptr<Pending> read_later(const Buffer&, std::int64_t, std::int64_t) override {
-    refuse();
+    cannot_run();
   }
-  void submit(Loaded&, const Spaces&) override { refuse(); }
+  void submit(Loaded&, const Spaces&) override { cannot_run(); }
   bool immediate() const override { return true; }
   void wait() override {}
-  void profile(bool) override { refuse(); }
-  std::vector<Time> take_times(Loaded&) override { refuse(); }
+  void profile(bool) override { cannot_run(); }
+  std::vector<Time> take_times(Loaded&) override { cannot_run(); }
 };
 
 }  // namespace
