@@ -3,7 +3,7 @@
 # One entry per suite and label rather than per test: a process that opens a device or reads the
 # fixtures does so once for all its tests. Long suites are split into shards that run in parallel.
 set(shard_size 100)
-set(gpu_shard_size 20) # a software driver takes up to a second for a test
+set(gpu_shard_size 10) # a software driver takes seconds for some: no entry takes a minute
 # Random/... suites have seeds instead of cases: more shards are only more of the same.
 set(random_shards 2)
 
