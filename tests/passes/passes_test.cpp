@@ -26,13 +26,13 @@ ir::Graph parse(const std::string& body) {
 }
 
 // The text of the graph after the pass, without types.
-std::string after(ir::Graph (*pass)(const ir::Graph&), const std::string& body) {
+std::string after(ir::Graph (*pass)(ir::Graph), const std::string& body) {
   const ir::Graph out = pass(parse(body));
   ir::verify(out);
   return ir::print(out);
 }
 
-void expect_becomes(ir::Graph (*pass)(const ir::Graph&), const std::string& before,
+void expect_becomes(ir::Graph (*pass)(ir::Graph), const std::string& before,
                     const std::string& wanted) {
   EXPECT_EQ(after(pass, before), ir::print(parse(wanted)));
 }
@@ -289,7 +289,7 @@ std::string one_product(int count, int begin, int offset) {
   return text + fmt::format("output \"y\" = %{}\n", next + 5);
 }
 
-void expect_same_numbers(ir::Graph (*pass)(const ir::Graph&), const std::string& text) {
+void expect_same_numbers(ir::Graph (*pass)(ir::Graph), const std::string& text) {
   const auto numbers = [](int count, double step) {
     std::vector<double> out;
     for (int i = 1; i <= count; ++i) out.push_back(std::sin(step * i));
