@@ -19,10 +19,10 @@ bool is_number(const Graph& graph, NodeId id) {
 
 }  // namespace
 
-Graph materialise(const Graph& graph) {
+Graph materialise(Graph graph) {
   const ir::Primitive& copy = ops::primitive(ir::OpId::copy);
   Graph out;
-  rebuild(graph, out, [&](NodeId, ir::Node node) -> NodeId {
+  rebuild(std::move(graph), out, [&](NodeId, ir::Node node) -> NodeId {
     if (node.op->core != Core::gather && node.op->core != Core::take) return kKeep;
     const ir::Operand table = operand_of(out, node.inputs[0]);
     if (table.map.is_strided() && !is_number(out, table.base)) return kKeep;

@@ -6,6 +6,6 @@
 
 namespace tensorgrad::passes {
 
-ir::Graph materialise(const ir::Graph& graph);
+ir::Graph materialise(ir::Graph graph);
 
 }  // namespace tensorgrad::passes

@@ -65,9 +65,9 @@ TEST(Cse, KeepsRandomNumbersOfTwoCallsApart) {
   expect_becomes(passes::cse, two, two);
 }
 
-ir::Graph folded(const ir::Graph& graph) { return passes::dce(passes::fold(graph)); }
-ir::Graph simpler(const ir::Graph& graph) { return passes::dce(passes::algebra(graph)); }
-ir::Graph joined(const ir::Graph& graph) { return passes::dce(passes::views(graph)); }
+ir::Graph folded(ir::Graph graph) { return passes::dce(passes::fold(std::move(graph))); }
+ir::Graph simpler(ir::Graph graph) { return passes::dce(passes::algebra(std::move(graph))); }
+ir::Graph joined(ir::Graph graph) { return passes::dce(passes::views(std::move(graph))); }
 
 std::string number(int id, const char* value) {
   return fmt::format(
@@ -188,7 +188,7 @@ TEST(Algebra, ReducesNothingOverAxesOfOne) {
                  "{shape=[2]}\noutput \"y\" = %1\n");
 }
 
-ir::Graph side_by_side(const ir::Graph& graph) { return passes::dce(passes::join(graph)); }
+ir::Graph side_by_side(ir::Graph graph) { return passes::dce(passes::join(std::move(graph))); }
 
 // The gradient of a split: `pads` as {before, after, value} of parts [2,3] along axis 1, added in
 // sequence.
@@ -233,9 +233,7 @@ TEST(Join, LeavesOtherSumsAlone) {
   expect_becomes(side_by_side, two_axes, two_axes);
 }
 
-ir::Graph in_one(const ir::Graph& graph) {
-  return passes::dce(passes::products(graph, ir::cpu_model()));
-}
+ir::Graph in_one(ir::Graph graph) { return passes::dce(passes::products(graph, ir::cpu_model())); }
 
 // g[:, begin : begin + 2] times the matrix [5, 2] at `offset` in w, transposed.
 struct Term {
