@@ -73,14 +73,20 @@ bool Dependencies::try_to_link(int group, int other) {
 void Dependencies::merge(int into, int from) {
   const bool into_first = position_[usize(into)] < position_[usize(from)];
   const int early = into_first ? into : from, late = into_first ? from : into;
-  // New order between the two: first the groups that the later one needs, then the merged group,
-  // then the groups that need the earlier one.
-  std::vector<int> moved = needed_between(late, position_[usize(early)]);
-  moved.erase(std::remove(moved.begin(), moved.end(), early), moved.end());
-  moved.push_back(into);
-  for (const int g : needing_between(early, position_[usize(late)]))
-    if (g != late) moved.push_back(g);
-  assign_positions(moved, {position_[usize(from)]});
+  const int low = position_[usize(early)], high = position_[usize(late)];
+  std::vector<int> behind = needing_between(early, high);
+  std::erase(behind, late);
+  if (behind.empty()) {
+    position_[usize(into)] = high;
+  } else {
+    // Between the two: first what the later one needs, then the merged group, then what needs the
+    // earlier one.
+    std::vector<int> moved = needed_between(late, low);
+    std::erase(moved, early);
+    moved.push_back(into);
+    moved.insert(moved.end(), behind.begin(), behind.end());
+    assign_positions(moved, {position_[usize(from)]});
+  }
   merged_into_[usize(from)] = into;
   for (auto* edges : {&needs_, &needed_by_}) {
     auto &to = (*edges)[usize(into)], &old = (*edges)[usize(from)];
