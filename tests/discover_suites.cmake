@@ -6,6 +6,9 @@ set(shard_size 100)
 set(gpu_shard_size 10) # a software driver takes seconds for some: no entry takes a minute
 # Random/... suites have seeds instead of cases: more shards are only more of the same.
 set(random_shards 2)
+# Suites with the label repeated: they run what other suites run, with passes left out, with other
+# numbers of threads or vector targets, or many times. They take long with sanitizers.
+set(repeating "^(ops[.]Ops/(Switches|Bits|Guards)|tool[.](ToolTrain|Without)|train[.](Readme|Fixtures/WrongNumber)|fuzz[.]Check)$")
 
 # The kind that a name gives: Prefix/SlowGpuName is Slow. The label of a kind is its lower-case form.
 function(kind_of name result)
@@ -42,7 +45,7 @@ function(add_suite suite kind count others)
   foreach(shard RANGE 1 ${shards})
     set(entry "${name}")
     set(labels ${label})
-    if(suite MATCHES "^Random/" AND shard GREATER random_shards)
+    if(name MATCHES "${repeating}" OR (suite MATCHES "^Random/" AND shard GREATER random_shards))
       list(APPEND labels repeated)
     endif()
     set(environment "TENSORGRAD_CACHE=${cache}")
