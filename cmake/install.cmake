@@ -13,7 +13,7 @@ if(TARGET tg)
 endif()
 
 # The WebGPU library, where it is at hand when the package is installed.
-install(FILES "${webgpu_library_dir}/libwebgpu_wrapper.so"
+install(FILES "${webgpu_library_dir}/dawn.node"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/tensorgrad" OPTIONAL)
 
 configure_package_config_file(

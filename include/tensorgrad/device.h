@@ -7,6 +7,18 @@
 
 namespace tensorgrad {
 
+// The type of a matrix element.
+enum class MatrixComponent : std::uint8_t { float32, float16, uint32, int32, uint8, int8 };
+
+// A shape that the matrix units of a GPU multiply: [M, K] by [K, N].
+struct MatrixShape {
+  MatrixComponent component{};  // of the operands
+  MatrixComponent result{};     // of the sums
+  int M = 0, N = 0, K = 0;
+
+  bool operator==(const MatrixShape&) const = default;
+};
+
 // A device and what it can do.
 struct DeviceInfo {
   std::string name;         // a value for TrainingOptions::device
@@ -20,8 +32,11 @@ struct DeviceInfo {
   bool software = false;               // driver that computes on the CPU; "auto" does not choose it
   std::int64_t max_buffer_bytes = 0;   // largest buffer
   std::int64_t max_binding_bytes = 0;  // largest part of a buffer that a kernel can access
+  bool shader_f16 = false;             // shaders can compute with 16-bit floats
   bool subgroups = false;
-  bool timestamps = false;  // kernels can be timed individually
+  int subgroup_min = 0, subgroup_max = 0;  // invocations of a subgroup; 0 without subgroups
+  std::vector<MatrixShape> matrix_shapes;  // empty without matrix units
+  bool timestamps = false;                 // kernels can be timed individually
 
   // CPU only: the vector instructions in use ("AVX2", "NEON"; "AMX": AVX-512 and the tile unit).
   std::string simd;

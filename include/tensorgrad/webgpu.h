@@ -1,7 +1,7 @@
 // Runs on a WGPUDevice that your program already has, for example that of a renderer. Opt-in:
 // tensorgrad.h does not include this header.
 //
-//   WGPUDevice device = ...;  // from Dawn of spring 2025; tensorgrad does not need its header
+//   WGPUDevice device = ...;  // from Dawn of 2026; tensorgrad does not need its header
 //   tg::WebGpuDevice gpu(device);
 //   auto train = tg::compile(Mlp{}, {.inputs = {{"x", {256, 1}}}, .device = gpu.name()}, loss);
 //

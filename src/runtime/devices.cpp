@@ -34,7 +34,11 @@ DeviceInfo info_of(const webgpu::AdapterInfo& adapter, std::string name) {
   info.software = adapter.software;
   info.max_buffer_bytes = static_cast<std::int64_t>(adapter.limits.buffer_bytes);
   info.max_binding_bytes = static_cast<std::int64_t>(adapter.limits.binding_bytes);
+  info.shader_f16 = adapter.shader_f16;
   info.subgroups = adapter.subgroups;
+  info.subgroup_min = static_cast<int>(adapter.subgroup_min);
+  info.subgroup_max = static_cast<int>(adapter.subgroup_max);
+  info.matrix_shapes = adapter.matrix_shapes;
   info.timestamps = adapter.timestamps;
   return info;
 }

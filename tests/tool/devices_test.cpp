@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kKeys =
     "name description available chosen_by_auto problem backend software max_buffer_bytes "
-    "max_binding_bytes "
-    "subgroups timestamps simd";
+    "max_binding_bytes shader_f16 subgroups subgroup_min "
+    "subgroup_max matrix_shapes timestamps simd";
 
 TEST(ToolDevices, ListsTheCpuFirst) {
   const ToolRun run = run_tool("devices --json");
@@ -67,7 +67,7 @@ TEST(ToolDevices, ALibraryThatIsAnotherIsNamedWithTheRepair) {
   expect_contains(
       run.out,
       "          libm.so.6 is another library or an old version: it has no wgpuCreateInstance\n"
-      "            hint: Dawn of spring 2025 is expected; ./tg webgpu gets it\n");
+      "            hint: Dawn of 2026 is expected; ./tg webgpu gets it\n");
   EXPECT_EQ(run.err, "");
 }
 
@@ -77,7 +77,7 @@ TEST(ToolDevices, WithoutTheVulkanLoaderTheRepairIsNamed) {
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "libvulkan.so.1") << "no library";
   const ToolRun run = run_tool("devices", "env LD_LIBRARY_PATH=" + folder.string());
-  if (run.out.find("the library libwebgpu_wrapper.so was not found") != std::string::npos)
+  if (run.out.find("the library dawn.node was not found") != std::string::npos)
     GTEST_SKIP() << "without the library, the loader is not looked for";
   expect_contains(run.out,
                   "          the Vulkan loader libvulkan.so.1 is missing\n"
@@ -107,13 +107,37 @@ TEST_F(GpuToolDevices, OneThatIsNotThereIsNotFound) {
 }
 
 TEST_F(GpuToolDevices, AreListed) {
-  const auto lines = json_lines(run_tool("devices --json"));
+  const ToolRun run = run_tool("devices --json");
+  EXPECT_EQ(run.err, "");  // Dawn's own warnings are not shown
+  const auto lines = json_lines(run);
   ASSERT_GE(lines.size(), 3u);
   EXPECT_EQ(lines[1]["name"], "webgpu:0");
   EXPECT_EQ(lines[1]["available"], true);
   EXPECT_NE(lines[1]["backend"], "");
   EXPECT_GE(lines[1]["max_buffer_bytes"], 256 << 20);
   EXPECT_GE(lines[1]["max_binding_bytes"], 128 << 20);
+}
+
+// The line for people says the same as the line for programs.
+TEST_F(GpuToolDevices, AreListedWithTheirFeatures) {
+  const auto gpu = json_lines(run_tool("devices --json")).at(1);
+  const std::string text = run_tool("devices").out;
+  expect_contains(text, gpu["shader_f16"] ? "          with f16, " : "          without f16, ");
+  const int least = gpu["subgroup_min"], most = gpu["subgroup_max"];
+  EXPECT_EQ(gpu["subgroups"], most > 0);
+  expect_contains(text, most == 0       ? "without subgroups"
+                        : least == most ? fmt::format("subgroups of {},", most)
+                                        : fmt::format("subgroups of {} to {},", least, most));
+  if (gpu["matrix_shapes"].empty()) {
+    expect_contains(text, "          matrices: none\n");
+    return;
+  }
+  for (const auto& shape : gpu["matrix_shapes"]) {
+    expect_contains(text, fmt::format("{} -> {} ", shape["component"].get<std::string>(),
+                                      shape["result"].get<std::string>()));
+    expect_contains(text, fmt::format("{}x{}x{}", shape["M"].get<int>(), shape["N"].get<int>(),
+                                      shape["K"].get<int>()));
+  }
 }
 
 TEST_F(GpuToolDevices, WithoutADriverTheRepairIsNamed) {

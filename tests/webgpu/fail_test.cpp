@@ -17,7 +17,7 @@ using GpuLost = GpuTest;
 TEST(WebgpuLibrary, AnotherLibraryIsRefusedByTheMissingFunction) {
   EXPECT_EQ(device_error([] { load_library("libm.so.6"); }),
             "webgpu: libm.so.6 is another library or an old version: it has no wgpuCreateInstance\n"
-            "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it");
+            "  hint: Dawn of 2026 is expected; ./tg webgpu gets it");
 }
 
 TEST(WebgpuLibrary, AMissingFileIsNamed) {
@@ -37,8 +37,8 @@ TEST(WebgpuLibrary, AnOlderOneIsRefusedByTheFirstFunctionThatItLacks) {
       0);
   EXPECT_EQ(device_error([&] { load_library(file + ".so"); }),
             fmt::format("webgpu: {}.so is another library or an old version: it has no "
-                        "wgpuInstanceRequestAdapter\n"
-                        "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
+                        "wgpuHasInstanceFeature\n"
+                        "  hint: Dawn of 2026 is expected; ./tg webgpu gets it",
                         file));
 }
 
@@ -46,7 +46,7 @@ TEST(WebgpuLibrary, WithoutOneTheRepairIsNamed) {
   EXPECT_EQ(device_error([] {
               first_of({"/nowhere/a.so", "/nowhere/b.so"});
             }),
-            "webgpu: the library libwebgpu_wrapper.so was not found\n"
+            "webgpu: the library dawn.node was not found\n"
             "  hint: run ./tg webgpu in tensorgrad's source tree, or name it in "
             "TENSORGRAD_WEBGPU_LIBRARY");
   EXPECT_EQ(first_of({"/nowhere/a.so", TENSORGRAD_SOURCE_DIR}), TENSORGRAD_SOURCE_DIR);
@@ -55,8 +55,8 @@ TEST(WebgpuLibrary, WithoutOneTheRepairIsNamed) {
 TEST(WebgpuLibrary, IsLookedForBesideTheProgram) {
   const auto places = library_places();
   ASSERT_GE(places.size(), 2u);
-  EXPECT_TRUE(places[0].ends_with("/lib/tensorgrad/libwebgpu_wrapper.so")) << places[0];
-  EXPECT_TRUE(places[1].ends_with("/libwebgpu_wrapper.so")) << places[1];
+  EXPECT_TRUE(places[0].ends_with("/lib/tensorgrad/dawn.node")) << places[0];
+  EXPECT_TRUE(places[1].ends_with("/dawn.node")) << places[1];
 }
 
 TEST_F(GpuErrors, ThereIsNoSuchAdapter) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 
 #include "runtime/webgpu/vulkan_native.h"
 #include "support/fail.h"
@@ -51,7 +52,55 @@ const char* type_name(api::AdapterType type) {
   }
 }
 
+std::optional<MatrixComponent> component(api::ComponentType type) {
+  switch (type) {
+    case api::ComponentType::f32:
+      return MatrixComponent::float32;
+    case api::ComponentType::f16:
+      return MatrixComponent::float16;
+    case api::ComponentType::u32:
+      return MatrixComponent::uint32;
+    case api::ComponentType::i32:
+      return MatrixComponent::int32;
+    case api::ComponentType::u8:
+      return MatrixComponent::uint8;
+    case api::ComponentType::i8:
+      return MatrixComponent::int8;
+  }
+  return {};
+}
+
+// Returns no shapes if one has an unknown type: the experimental struct of another version of Dawn
+// may have another layout.
+std::vector<MatrixShape> matrix_shapes(const Library& library, api::Adapter adapter) {
+  if (!library.call.AdapterHasFeature(adapter, api::FeatureName::subgroup_matrix)) return {};
+  api::SubgroupMatrixConfigs found;
+  api::AdapterInfo info;
+  info.next = &found.chain;
+  library.call.AdapterGetInfo(adapter, &info);
+  std::vector<MatrixShape> shapes;
+  bool known = true;
+  for (const api::SubgroupMatrixConfig& c : std::span(found.configs, found.count)) {
+    const auto of = component(c.component), result = component(c.result);
+    known = known && of && result;
+    if (known)
+      shapes.push_back(
+          {*of, *result, static_cast<int>(c.M), static_cast<int>(c.N), static_cast<int>(c.K)});
+  }
+  library.call.AdapterInfoFreeMembers(info);
+  library.call.AdapterPropertiesSubgroupMatrixConfigsFreeMembers(found);
+  return known ? shapes : std::vector<MatrixShape>();
+}
+
+// Dawn offers f16 and matrices on NVIDIA only with these. Other adapters and versions ignore them.
+constexpr const char* kAdapterToggles[] = {"vulkan_enable_f16_on_nvidia",
+                                           "use_vulkan_memory_model"};
+
 Handle<api::AdapterImpl> request(const Library& library, api::RequestAdapterOptions wish) {
+  api::DawnToggles toggles;
+  toggles.enabled_count = std::size(kAdapterToggles);
+  toggles.enabled = kAdapterToggles;
+  wish.next = &toggles.chain;
   api::Adapter adapter = nullptr;
   api::CallbackInfo<api::RequestAdapterCallback> done;
   done.callback = [](api::Status status, api::Adapter given, api::StringView, void* result, void*) {
@@ -95,12 +144,18 @@ api::Instance instance(const Library& library) {
   static api::Instance made = nullptr;
   std::lock_guard lock(mutex);
   if (!made) {
+    const char* const unsafe[] = {"allow_unsafe_apis"};  // matrices are an experiment of Dawn's
+    api::DawnToggles toggles;
+    toggles.enabled_count = std::size(unsafe);
+    toggles.enabled = unsafe;
     api::DawnInstanceDescriptor quiet;
+    quiet.chain.next = &toggles.chain;
     quiet.logging_callback = [](std::uint32_t, api::StringView, void*, void*) {};
+    const api::InstanceFeatureName timed_wait = api::InstanceFeatureName::timed_wait_any;
     api::InstanceDescriptor descriptor;
-    descriptor.next = reinterpret_cast<const api::Chained*>(&quiet);
-    descriptor.timed_wait_any_enable = 1;
-    descriptor.timed_wait_any_max_count = 64;
+    descriptor.next = &quiet.chain;
+    descriptor.required_feature_count = library.call.HasInstanceFeature(timed_wait) ? 1 : 0;
+    descriptor.required_features = &timed_wait;
     made = library.call.CreateInstance(&descriptor);
     if (!made) throw DeviceError(fmt::format("webgpu: {} created no instance", library.path));
   }
@@ -145,6 +200,7 @@ AdapterInfo describe(const Library& library, api::Adapter adapter) {
   if (!info.subgroups) info.subgroup_min = info.subgroup_max = 0;
   info.timestamps = call.AdapterHasFeature(adapter, api::FeatureName::timestamp_query);
   info.shader_f16 = call.AdapterHasFeature(adapter, api::FeatureName::shader_f16);
+  info.matrix_shapes = matrix_shapes(library, adapter);
   api::Limits limits{};
   call.AdapterGetLimits(adapter, &limits);
   info.limits = limits_from(limits);

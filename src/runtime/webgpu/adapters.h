@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/webgpu/library.h"
+#include "tensorgrad/device.h"
 
 namespace tensorgrad::webgpu {
 
@@ -32,6 +33,7 @@ struct AdapterInfo {
   bool subgroups = false;  // without them the sizes below are 0
   bool timestamps = false;
   bool shader_f16 = false;
+  std::vector<MatrixShape> matrix_shapes;  // that subgroups multiply; empty without the feature
   std::uint32_t subgroup_min = 0, subgroup_max = 0;
   Limits limits;
 };

@@ -1,7 +1,6 @@
-// The part of WebGPU's C interface that the runtime uses, as in Dawn of spring 2025: strings are
-// pointer and length, callbacks are structs with two user pointers, and waiting uses futures.
-// Declared here because the library comes without a header; assertions at the end check the sizes.
-// Names are those of webgpu.h without the prefix, so that its documentation applies.
+// The part of WebGPU's C interface that the runtime uses, as in Dawn of 2026. Declared here because
+// the library comes without a header; assertions at the end check the sizes. Names are those of
+// webgpu.h without the prefix, so that its documentation applies.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +46,7 @@ enum class SType : std::uint32_t {
   shader_source_wgsl = 2,
   dawn_instance = 0x50006,
   dawn_toggles = 0x5000A,
+  subgroup_matrix_configs = 0x5003B,
   dawn_fake_buffer_oom = 0x50040,
 };
 // The status of adapter, device, map, pipeline and compilation-info requests. The value for success
@@ -77,7 +77,14 @@ enum class BackendType : std::uint32_t {
   opengles = 8
 };
 enum class AdapterType : std::uint32_t { discrete = 1, integrated = 2, cpu = 3, unknown = 4 };
-enum class FeatureName : std::uint32_t { timestamp_query = 3, shader_f16 = 10, subgroups = 17 };
+enum class InstanceFeatureName : std::uint32_t { timed_wait_any = 1 };
+enum class FeatureName : std::uint32_t {
+  timestamp_query = 9,
+  shader_f16 = 11,
+  subgroups = 18,
+  subgroup_matrix = 0x50034,  // chromium-experimental-subgroup-matrix
+};
+enum class ComponentType : std::uint32_t { f32 = 1, f16 = 2, u32 = 3, i32 = 4, u8 = 5, i8 = 6 };
 enum class BufferBindingType : std::uint32_t {
   not_used = 0,
   uniform = 2,
@@ -148,9 +155,7 @@ struct CompilationInfo {
 using RequestAdapterCallback = void (*)(Status, Adapter, StringView, void*, void*);
 using RequestDeviceCallback = void (*)(Status, Device, StringView, void*, void*);
 using BufferMapCallback = void (*)(Status, StringView, void*, void*);
-// Later libraries pass a string after the status, so the callback reads neither the string nor the
-// pointers.
-using QueueWorkDoneCallback = void (*)(Status);
+using QueueWorkDoneCallback = void (*)(Status, StringView, void*, void*);
 using PopErrorScopeCallback = void (*)(Status, ErrorType, StringView, void*, void*);
 using CompilationInfoCallback = void (*)(Status, const CompilationInfo*, void*, void*);
 using CreatePipelineCallback = void (*)(Status, ComputePipeline, StringView, void*, void*);
@@ -164,19 +169,22 @@ struct UncapturedErrorCallbackInfo {
   void* userdata2 = nullptr;
 };
 
+struct InstanceLimits {
+  Chained* next = nullptr;
+  std::size_t timed_wait_any_max_count = 0;
+};
+
 struct InstanceDescriptor {
   const Chained* next = nullptr;
-  const Chained* capabilities_next = nullptr;
-  Bool timed_wait_any_enable = 0;
-  std::size_t timed_wait_any_max_count = 0;
+  std::size_t required_feature_count = 0;
+  const InstanceFeatureName* required_features = nullptr;
+  const InstanceLimits* required_limits = nullptr;
 };
 
 // A Dawn extension: log messages go to a callback instead of stderr.
 struct DawnInstanceDescriptor {
-  const Chained* next = nullptr;
-  SType type = SType::dawn_instance;
-  std::uint32_t search_path_count = 0;
-  const char* const* search_paths = nullptr;
+  Chained chain{nullptr, SType::dawn_instance};
+  const void* search_paths[2] = {};
   void* platform = nullptr;
   std::uint32_t backend_validation = 2;  // off
   std::uint32_t switches = 0;            // flags of one byte each
@@ -223,8 +231,20 @@ struct Limits {
       max_compute_workgroup_size_z;
   std::uint32_t max_compute_workgroups_per_dimension;
   std::uint32_t max_immediate_size;
-  std::uint32_t max_storage_buffers_in_vertex_stage, max_storage_textures_in_vertex_stage;
-  std::uint32_t max_storage_buffers_in_fragment_stage, max_storage_textures_in_fragment_stage;
+};
+
+// One shape that the matrix units multiply: M x K of `component` by K x N, sums of `result`.
+struct SubgroupMatrixConfig {
+  ComponentType component{}, result{};
+  std::uint32_t M = 0, N = 0, K = 0;
+  std::uint32_t subgroup_min_size = 0, subgroup_max_size = 0;
+};
+
+// Chained to AdapterInfo.
+struct SubgroupMatrixConfigs {
+  Chained chain{nullptr, SType::subgroup_matrix_configs};
+  std::size_t count = 0;
+  const SubgroupMatrixConfig* configs = nullptr;
 };
 
 struct DawnToggles {
@@ -366,8 +386,11 @@ static_assert(sizeof(void*) != 8 ||
               (sizeof(RequestAdapterOptions) == 32 && sizeof(AdapterInfo) == 96 &&
                sizeof(DawnToggles) == 48 && sizeof(DeviceDescriptor) == 144));
 static_assert(sizeof(void*) != 8 ||
+              (sizeof(SubgroupMatrixConfig) == 28 && sizeof(SubgroupMatrixConfigs) == 32 &&
+               sizeof(DawnInstanceDescriptor) == 80 && sizeof(InstanceLimits) == 16));
+static_assert(sizeof(void*) != 8 ||
               (offsetof(Limits, max_uniform_buffer_binding_size) == 64 &&
-               offsetof(Limits, max_buffer_size) == 96 && sizeof(Limits) == 168));
+               offsetof(Limits, max_buffer_size) == 96 && sizeof(Limits) == 152));
 static_assert(sizeof(void*) != 8 ||
               (sizeof(BufferDescriptor) == 48 && sizeof(BindGroupLayoutEntry) == 120 &&
                sizeof(BindGroupEntry) == 56 && sizeof(PipelineLayoutDescriptor) == 48));

@@ -83,6 +83,7 @@ Connection::Connection(const Library& library, Handle<api::AdapterImpl> adapter,
   if (info.timestamps) features.push_back(api::FeatureName::timestamp_query);
   if (info.subgroups) features.push_back(api::FeatureName::subgroups);
   if (info.shader_f16) features.push_back(api::FeatureName::shader_f16);
+  if (!info.matrix_shapes.empty()) features.push_back(api::FeatureName::subgroup_matrix);
   api::Limits limits{};
   call.AdapterGetLimits(adapter.get(), &limits);
   limits.next = nullptr;
@@ -159,6 +160,7 @@ void Connection::describe_device() {
   info.shader_f16 = has(api::FeatureName::shader_f16);
   info.subgroups = has(api::FeatureName::subgroups);
   if (!info.subgroups) info.subgroup_min = info.subgroup_max = 0;
+  if (!has(api::FeatureName::subgroup_matrix)) info.matrix_shapes.clear();
 }
 
 void Connection::check() { reports_->raise(); }

@@ -6,9 +6,12 @@
 namespace tensorgrad::webgpu::api {
 
 // F(name without wgpu, result, arguments): each is a member of Functions and a symbol to look up.
+// A library that lacks one is refused by the first that it lacks. HasInstanceFeature comes early:
+// an older Dawn, whose structs have another layout, does not have it.
 // clang-format off
 #define TENSORGRAD_WEBGPU_FUNCTIONS(F)                                                              \
   F(CreateInstance, Instance, (const InstanceDescriptor*))                                          \
+  F(HasInstanceFeature, Bool, (InstanceFeatureName))                                                \
   F(InstanceRequestAdapter, Future,                                                                 \
     (Instance, const RequestAdapterOptions*, CallbackInfo<RequestAdapterCallback>))                 \
   F(InstanceWaitAny, WaitStatus, (Instance, std::size_t, FutureWaitInfo*, std::uint64_t ns))        \
@@ -16,6 +19,7 @@ namespace tensorgrad::webgpu::api {
   F(InstanceRelease, void, (Instance))                                                              \
   F(AdapterGetInfo, Status, (Adapter, AdapterInfo*))                                                \
   F(AdapterInfoFreeMembers, void, (AdapterInfo))                                                    \
+  F(AdapterPropertiesSubgroupMatrixConfigsFreeMembers, void, (SubgroupMatrixConfigs))               \
   F(AdapterGetInstance, Instance, (Adapter))                                                        \
   F(AdapterGetLimits, Status, (Adapter, Limits*))                                                   \
   F(AdapterHasFeature, Bool, (Adapter, FeatureName))                                                \

@@ -14,15 +14,16 @@ struct Library {
   api::Functions call;
 };
 
-// The library of this process: TENSORGRAD_WEBGPU_LIBRARY, or the first existing one of
-// library_places(). Loaded once and never unloaded. If it is missing, throws a DeviceError that
-// says how to get it; the next call tries again.
+// The library of this process: TENSORGRAD_WEBGPU_LIBRARY, or a suitable libwebgpu_dawn.so of the
+// system, or the first existing one of library_places(). Loaded once and never unloaded. If it is
+// missing, throws a DeviceError that says how to get it; the next call tries again.
 const Library& library();
 
 // The first of these paths that exists. Throws a DeviceError if none does.
 std::string first_of(const std::vector<std::string>& places);
 
-// Loads the library at this path. Throws a DeviceError if it is not a library that we can call.
+// Loads the library at this path: a Dawn that exports its functions, or npm's dawn.node. Throws a
+// DeviceError that names the library if it is not one that we can call. Calls nothing before that.
 Library load_library(const std::string& path);
 
 // The library that created a device of the program: the one at this path, or the one with this

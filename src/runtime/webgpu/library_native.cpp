@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 
+#include "runtime/webgpu/dawn_node_native.h"
 #include "runtime/webgpu/library.h"
 #include "support/fail.h"
 
@@ -23,7 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kFile = "libwebgpu_wrapper.so";
+constexpr const char* kFile = "dawn.node";
+constexpr const char* kSystemFile = "libwebgpu_dawn.so";  // a Dawn that exports its functions
 
 // The path of the program or shared library that this code is part of.
 fs::path own_path() {
@@ -40,7 +42,7 @@ fs::path own_path() {
 // The loaded file that holds this address.
 std::string file_of(const void* address) {
   Dl_info info{};
-  return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "";
+  return dladdr(address, &info) && info.dli_fname ? original_path(info.dli_fname) : "";
 }
 
 // Throws a DeviceError if `find` does not know one of the functions.
@@ -60,7 +62,7 @@ Library with_functions(const std::string& path, Find find) {
   if (missing)
     throw DeviceError(
         fmt::format("webgpu: {} is another library or an old version: it has no {}\n"
-                    "  hint: Dawn of spring 2025 is expected; ./tg webgpu gets it",
+                    "  hint: Dawn of 2026 is expected; ./tg webgpu gets it",
                     path, missing));
   return library;
 }
@@ -91,6 +93,7 @@ std::string first_of(const std::vector<std::string>& places) {
 }
 
 Library load_library(const std::string& path) {
+  if (is_node_addon(path)) return with_functions(path, load_dawn_node(path));
   // Never closed, because it has its own threads. Local, because it exports symbols of its
   // dependencies.
   void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -105,14 +108,31 @@ Library load_library(const std::string& path) {
   }
 }
 
+namespace {
+
+// The library that the system has, if it is suitable.
+std::optional<Library> installed_on_system() {
+  try {
+    return load_library(kSystemFile);
+  } catch (const DeviceError&) {  // there is none, or it is another version
+    return {};
+  }
+}
+
+Library find_library() {
+  const char* named = std::getenv("TENSORGRAD_WEBGPU_LIBRARY");
+  if (named && *named) return load_library(named);
+  if (auto found = installed_on_system()) return *std::move(found);
+  return load_library(first_of(library_places()));
+}
+
+}  // namespace
+
 const Library& library() {
   static std::mutex mutex;
   static std::optional<Library> loaded;
   std::lock_guard lock(mutex);
-  if (!loaded) {
-    const char* named = std::getenv("TENSORGRAD_WEBGPU_LIBRARY");
-    loaded = load_library(named && *named ? named : first_of(library_places()));
-  }
+  if (!loaded) loaded = find_library();
   return *loaded;
 }
 

@@ -100,7 +100,7 @@ void Stream::flush_writes() {
 
 void Stream::track() {
   api::CallbackInfo<api::QueueWorkDoneCallback> done;
-  done.callback = [](api::Status) {};
+  done.callback = [](api::Status, api::StringView, void*, void*) {};
   in_flight_.push_back(connection_.call.QueueOnSubmittedWorkDone(connection_.queue(), done));
   while (in_flight_.size() > usize(connection_.options.max_in_flight)) {
     connection_.wait(in_flight_.front(), "a step");
