@@ -17,8 +17,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -169,16 +171,7 @@ void* load_from_memory(const std::vector<char>& bytes, const std::string& path) 
   return library;
 }
 
-}  // namespace
-
-bool is_node_addon(const std::string& path) { return path.ends_with(".node"); }
-
-std::map<std::string, std::uint64_t> dawn_node_entries(const std::string& path) {
-  SharedObject file(path);
-  return entries_of(file, path);
-}
-
-FindFunction load_dawn_node(const std::string& path) {
+FindFunction load_new(const std::string& path) {
   SharedObject file(path);
   const auto entries = entries_of(file, path);
   do_without_node(file);
@@ -192,6 +185,28 @@ FindFunction load_dawn_node(const std::string& path) {
   const auto find = reinterpret_cast<void* (*)(api::StringView)>(address(kGetProcAddress));
   set_procs(procs());
   return [find](const char* name) { return find(std::string_view(name)); };
+}
+
+}  // namespace
+
+bool is_node_addon(const std::string& path) { return path.ends_with(".node"); }
+
+std::map<std::string, std::uint64_t> dawn_node_entries(const std::string& path) {
+  SharedObject file(path);
+  return entries_of(file, path);
+}
+
+FindFunction load_dawn_node(const std::string& path) {
+  // A second copy of a file would be another library: devices of the first must not get its
+  // functions.
+  static std::mutex mutex;
+  static std::map<std::string, FindFunction> loaded;
+  std::error_code error;
+  const std::string key = std::filesystem::weakly_canonical(path, error).string();
+  std::lock_guard lock(mutex);
+  FindFunction& known = loaded[error ? path : key];
+  if (!known) known = load_new(path);
+  return known;
 }
 
 std::string original_path(const std::string& listed) {

@@ -15,7 +15,8 @@ using FindFunction = std::function<void*(const char* name)>;
 // Whether the file is an add-on for Node, by its name.
 bool is_node_addon(const std::string& path);
 
-// Loads an add-on and returns how to find Dawn's C functions in it. Never unloads it. Throws a
+// Loads an add-on and returns how to find Dawn's C functions in it. Loads a file once, and never
+// unloads it. Throws a
 // DeviceError if the file is not Dawn for this machine, or has lost its symbol table.
 FindFunction load_dawn_node(const std::string& path);
 
