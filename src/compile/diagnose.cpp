@@ -52,9 +52,9 @@ std::string Session::diagnose_update(Program& program) {
     if (result.kind != Result::Kind::output || result.name != optim::kCandidateOutput) continue;
     const Array values = read_array(*executable->outputs, plan.results[i].offset,
                                     plan.graph[result.node].type, "the updated parameters");
-    for (const ParamRecord& p : params_) {
+    for (const Parameter& p : params_.list) {
       if (p.frozen) continue;
-      const auto offset = usize(param_layout_.find(p.name)->offset);
+      const auto offset = usize(layout_.layout.find(p.name)->offset);
       const Health now = health_of(values.floats().subspan(offset, usize(p.shape.count())));
       if (now != Health::finite)
         return message(fmt::format("makes parameter {} {}", p.name, word(now)));

@@ -13,7 +13,7 @@ using ir::Space;
 
 std::vector<ParamInfo> Session::parameters() const {
   std::vector<ParamInfo> out;
-  for (const ParamRecord& p : params_) out.push_back({p.name, p.shape, p.decay, p.frozen});
+  for (const Parameter& p : params_.list) out.push_back({p.name, p.shape, p.decay, p.frozen});
   return out;
 }
 
@@ -21,11 +21,11 @@ NamedArrays Session::download(Space space) {
   std::lock_guard lock(*mutex_);
   initialise();
   NamedArrays out;
-  for (const ParamRecord& p : params_) {
+  for (const Parameter& p : params_.list) {
     if (space == Space::gradients && p.frozen) continue;
     const runtime::Buffer& buffer = space == Space::gradients ? *gradient_buffer_ : *param_buffer_;
     const char* what = space == Space::gradients ? "the gradient of" : "parameter";
-    out.emplace(p.name, read_array(buffer, param_layout_.find(p.name)->offset,
+    out.emplace(p.name, read_array(buffer, layout_.layout.find(p.name)->offset,
                                    {DType::f32, p.shape}, fmt::format("{} {}", what, p.name)));
   }
   return out;
@@ -38,13 +38,12 @@ void Session::upload(const NamedArrays& values, Upload mode) {
 }
 
 void Session::check_parameters(const NamedArrays& values, Upload mode) const {
-  std::vector<std::string> names;
-  for (const ParamRecord& p : params_) names.push_back(p.name);
+  const std::vector<std::string> names = params_.names();
   for (const auto& [name, array] : values) {
-    const auto* entry = param_layout_.find(name);
+    const auto* entry = layout_.layout.find(name);
     if (!entry) {
-      const auto alias = aliases_.find(name);
-      const std::string hint = alias != aliases_.end()
+      const auto alias = params_.aliases.find(name);
+      const std::string hint = alias != params_.aliases.end()
                                    ? fmt::format("it is tied to '{}'", alias->second)
                                    : name_hint(name, names);
       throw UserError(
@@ -65,12 +64,13 @@ void Session::check_parameters(const NamedArrays& values, Upload mode) const {
 }
 
 void Session::write_parameters(const NamedArrays& values) {
-  for (ParamRecord& p : params_) {
+  for (std::size_t i = 0; i < params_.list.size(); ++i) {
+    const Parameter& p = params_.list[i];
     const auto given = values.find(p.name);
     if (given == values.end()) continue;
-    device_->upload(*param_buffer_, param_layout_.find(p.name)->offset,
+    device_->upload(*param_buffer_, layout_.layout.find(p.name)->offset,
                     std::as_bytes(given->second.floats()));
-    p.has_values = true;
+    has_values_[i] = true;
   }
 }
 
@@ -87,7 +87,7 @@ static bool is_of_the_guard(const schedule::Layout::Entry& entry) {
 }
 
 // Flat state is one tensor, "m". Users see it by parameter, "m:l1.W".
-static std::string state_name(const schedule::Layout::Entry& entry, const ParamRecord& p) {
+static std::string state_name(const schedule::Layout::Entry& entry, const Parameter& p) {
   return entry.name + ":" + p.name;
 }
 
@@ -102,10 +102,10 @@ NamedArrays Session::optimizer_state() {
                   read_array(*state_buffer_, entry.offset, entry.type, "state " + entry.name));
       continue;
     }
-    for (const ParamRecord& p : params_) {
+    for (const Parameter& p : params_.list) {
       if (p.frozen) continue;
       const std::string name = state_name(entry, p);
-      const std::int64_t offset = entry.offset + param_layout_.find(p.name)->offset;
+      const std::int64_t offset = entry.offset + layout_.layout.find(p.name)->offset;
       out.emplace(name, read_array(*state_buffer_, offset, {DType::f32, p.shape}, "state " + name));
     }
   }
@@ -140,7 +140,7 @@ std::map<std::string, ir::Type> Session::state_types() const {
     if (!entry.flat)
       types.emplace(entry.name, entry.type);
     else
-      for (const ParamRecord& p : params_)
+      for (const Parameter& p : params_.list)
         if (!p.frozen) types.emplace(state_name(entry, p), ir::Type{DType::f32, p.shape});
   }
   return types;
@@ -190,8 +190,9 @@ void Session::write_optimizer_state(const NamedArrays& state) {
     if (!entry.flat)
       put(entry.offset, entry.name);
     else
-      for (const ParamRecord& p : params_)
-        if (!p.frozen) put(entry.offset + param_layout_.find(p.name)->offset, state_name(entry, p));
+      for (const Parameter& p : params_.list)
+        if (!p.frozen)
+          put(entry.offset + layout_.layout.find(p.name)->offset, state_name(entry, p));
   }
   steps_ = count_in(state, kStepEntry);
   stale_sums_ = true;
@@ -203,7 +204,7 @@ std::string Session::fingerprint() {
   std::lock_guard lock(*mutex_);
   Sha256 sha;
   const NamedArrays values = download(Space::parameters);
-  for (const ParamRecord& p : params_) {
+  for (const Parameter& p : params_.list) {
     sha.update(std::as_bytes(std::span(p.name.c_str(), p.name.size() + 1)));
     sha.update(std::as_bytes(values.at(p.name).floats()));
   }
@@ -215,7 +216,7 @@ void Session::reset(Program& program, std::optional<std::uint32_t> seed) {
   reset_optimizer(program);
   device_->clear(*gradient_buffer_);
   if (seed) seed_ = *seed;
-  for (ParamRecord& p : params_) p.has_values = false;
+  has_values_.assign(params_.list.size(), false);
 }
 
 void Session::reset_optimizer(Program& program) {

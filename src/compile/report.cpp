@@ -16,7 +16,7 @@ Counts Session::counts(const Program& program) const {
   out.passes = program.main->made.loaded->passes();
   out.submits = program.main->made.loaded->submits();
   out.arena_bytes = plan.arena_bytes();
-  for (const ParamRecord& p : params_) {
+  for (const Parameter& p : params_.list) {
     out.param_bytes += 4 * p.shape.count();
     if (program.training && !p.frozen) out.gradient_bytes += 4 * p.shape.count();
   }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "compile/initialise.h"
+#include "compile/options.h"
 #include "support/fail.h"
 #include "support/integers.h"
 #include "support/text.h"
@@ -23,40 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-// Returns the learning-rate schedule of an optimizer.
-struct RateOf {
-  template <class O>
-  Schedule operator()(const O& optimizer) const {
-    return optimizer.lr;
-  }
-  Schedule operator()(const NoOptimizer&) const { return 0.0; }
-};
-
-// The passes to leave out: those in `without`, and those in TENSORGRAD_WITHOUT.
-std::vector<std::string> left_out(std::vector<std::string> without) {
-  if (const char* more = std::getenv("TENSORGRAD_WITHOUT"))
-    for (std::string& name : split(more, ','))
-      if (!name.empty()) without.push_back(std::move(name));
-  std::vector<std::string> known;
-  for (const PassInfo& pass : compiler_passes()) known.emplace_back(pass.name);
-  for (const std::string& name : without)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      user_error("compile: there is no pass '{}' to leave out\n  hint: {}", name,
-                 join(known, ", "));
-  return without;
-}
-
-// One thread per core, unless TENSORGRAD_THREADS is set.
-int default_threads(int threads) {
-  const char* text = threads == 0 ? std::getenv("TENSORGRAD_THREADS") : nullptr;
-  if (!text || !*text) return threads;
-  char* end = nullptr;
-  const long wanted = std::strtol(text, &end, 10);
-  if (*end || wanted < 1 || wanted > 1024)
-    user_error("TENSORGRAD_THREADS: '{}' is not a number between 1 and 1024", text);
-  return static_cast<int>(wanted);
 }
 
 bool is_diagnosing(Program::Kind kind) {
@@ -91,51 +58,28 @@ std::vector<TensorInfo> Program::results(Result::Kind kind) const {
   return out;
 }
 
-Session::Session(const FoundParams& params, const std::string& device, int threads,
-                 std::uint32_t seed)
-    : device_(runtime::open_device(device, default_threads(threads))), seed_(seed) {
+namespace {
+
+std::uint64_t next_id() {
   static std::atomic<std::uint64_t> next{1};
-  id_ = next++;
-  std::map<const void*, int> tied;
-  for (const auto& [path, param] : params) {
-    const std::string name = path.empty() ? "param" : path;
-    if (const void* tie = ParamAccess::tie(*param)) {
-      const auto [found, is_new] = tied.emplace(tie, static_cast<int>(params_.size()));
-      if (!is_new) {
-        const ParamRecord& first = params_[usize(found->second)];
-        if (first.shape != param->shape())
-          internal_error("{} and {} are tied but differ in shape: {} against {}", first.name, name,
-                         first.shape.text(),
-                         param->shape().text());  // a bug: a tie copies the shape
-        ParamAccess::bind(*param, first.name, id_, found->second);
-        aliases_.emplace(name, first.name);
-        continue;
-      }
-    }
-    ParamAccess::bind(*param, name, id_, static_cast<int>(params_.size()));
-    params_.push_back({name, param->shape(), param->init(), param->decays(), param->frozen()});
-  }
+  return next++;
 }
 
-// Trained parameters come first, those that decay before the others: the optimizer uses one flat
-// tensor.
-void Session::lay_out_parameters() {
-  const auto place = [&](auto wanted) {
-    for (const ParamRecord& p : params_)
-      if (wanted(p)) param_layout_.place(p.name, {DType::f32, p.shape});
-  };
-  place([](const ParamRecord& p) { return !p.frozen && p.decay; });
-  place([](const ParamRecord& p) { return !p.frozen && !p.decay; });
-  flat_elements_ = param_layout_.elements();
-  place([](const ParamRecord& p) { return p.frozen; });
-  param_buffer_ = allocate(Space::parameters, param_layout_.elements(), nullptr,
-                           [&] { return tenants(param_layout_); });
-  for (ParamRecord& p : params_) {
-    compile_stage::check_init(p.init, p.shape, p.name);
-    // Evaluate it now: the user's function may refer to objects that are destroyed later.
-    if (p.init.kind == Init::Kind::function)
-      p.init = init::literal(compile_stage::initial_values(p.init, p.shape, p.name, seed_));
-  }
+}  // namespace
+
+Session::Session(const FoundParams& params, const std::string& device, int threads,
+                 std::uint32_t seed)
+    : id_(next_id()),
+      device_(runtime::open_device(device, threads_asked_for(threads))),
+      params_(collect_parameters(params, id_)),
+      has_values_(params_.list.size(), false),
+      seed_(seed) {}
+
+void Session::place_parameters() {
+  layout_ = lay_out(params_);
+  param_buffer_ = allocate(Space::parameters, layout_.layout.elements(), nullptr,
+                           [&] { return tenants(layout_.layout); });
+  prepare_initialisers(params_, seed_);
 }
 
 std::unique_ptr<runtime::Buffer> Session::allocate(
@@ -153,12 +97,13 @@ std::unique_ptr<runtime::Buffer> Session::allocate(
 }
 
 void Session::initialise() {
-  for (ParamRecord& p : params_) {
-    if (p.has_values) continue;
+  for (std::size_t i = 0; i < params_.list.size(); ++i) {
+    if (has_values_[i]) continue;
+    const Parameter& p = params_.list[i];
     const std::vector<float> values = compile_stage::initial_values(p.init, p.shape, p.name, seed_);
-    device_->upload(*param_buffer_, param_layout_.find(p.name)->offset,
+    device_->upload(*param_buffer_, layout_.layout.find(p.name)->offset,
                     std::as_bytes(std::span(values)));
-    p.has_values = true;
+    has_values_[i] = true;
   }
 }
 
@@ -172,7 +117,7 @@ std::unique_ptr<Executable> Session::compile(Program& program, Program::Kind kin
   if (program.training) made.purpose = purpose_of(kind);
   made.tag = static_cast<int>(kind);
   made.device = device_.get();
-  made.parameters = &param_layout_, made.state = &state_layout_, made.inputs = &program.inputs;
+  made.parameters = &layout_.layout, made.state = &state_layout_, made.inputs = &program.inputs;
   if (is_diagnosing(kind))
     made.request.without = {"fuse", "reuse"};  // keeps every value
   else
@@ -201,81 +146,28 @@ void Session::run_front(Program& program, const Trace& function) {
     program.inputs.place(spec.name, {spec.dtype, spec.shape});
 }
 
-void Session::check_filters(const TrainingOptions& options) const {
-  const auto check = [&](const char* what, const NameFilter& filter) {
-    for (const std::string& pattern : filter)
-      if (std::none_of(params_.begin(), params_.end(),
-                       [&](const ParamRecord& p) { return matches(pattern, p.name); })) {
-        std::vector<std::string> names;
-        for (const ParamRecord& p : params_) names.push_back(p.name);
-        throw UserError(user_message("compile",
-                                     fmt::format("{} names no parameter: '{}'", what, pattern),
-                                     name_hint(pattern, names), "", "", 0));
-      }
-  };
-  check("freeze", options.freeze);
-  check("normalize_grads", options.normalize_grads);
-  if (options.train_only) check("train_only", *options.train_only);
-  if (options.decay) check("decay", *options.decay);
-}
-
-// Takes over the options that the steps need.
-void Session::set_options(const TrainingOptions& options) {
-  accumulate_ = options.accumulate;
-  if (accumulate_ < 1) user_error("compile: accumulate must be at least 1: {}", accumulate_);
-  if (!(options.clip_grad_norm >= 0))
-    user_error("compile: clip_grad_norm must not be negative: {}", options.clip_grad_norm);
-  optim::check_optimizer(options.optimizer);
-  non_finite_ = options.non_finite;
-  updates_ = !std::holds_alternative<NoOptimizer>(options.optimizer);
-  if (!updates_ && accumulate_ > 1)
-    user_error("compile: accumulate needs an optimizer, NoOptimizer updates nothing");
-  lr_ = std::visit(RateOf{}, options.optimizer);
-  check_filters(options);
-  for (ParamRecord& p : params_) {
-    if (options.decay) p.decay = matches_any(*options.decay, p.name);
-    if (matches_any(options.freeze, p.name)) p.frozen = true;
-    if (options.train_only && !matches_any(*options.train_only, p.name)) p.frozen = true;
-  }
-}
-
-Request Session::training_request(const TrainingOptions& options) const {
-  Request request;
-  request.trace = {.inputs = options.inputs, .training = true, .wants_loss = true, .model = id_};
-  for (const ParamRecord& p : params_)
-    if (!p.frozen)
-      request.trained.push_back({p.name, p.shape, param_layout_.find(p.name)->offset, p.decay,
-                                 matches_any(options.normalize_grads, p.name)});
-  request.flat_elements = flat_elements_;
-  request.update = {.optimizer = options.optimizer,
-                    .clip_grad_norm = options.clip_grad_norm,
-                    .non_finite = options.non_finite,
-                    .accumulate = options.accumulate};
-  request.without = left_out(options.without);
-  return request;
-}
-
 std::shared_ptr<Program> Session::build_training(const TrainingOptions& options,
                                                  const Trace& function) {
   auto program = std::make_shared<Program>();
   program->training = true;
   program->specs = options.inputs;
   program->progress = options.progress;
-  left_out(options.without);  // names are checked before anything else
-  set_options(options);
-  lay_out_parameters();
+  passes_left_out(options.without);  // names are checked before anything else
+  check_options(options, params_);
+  select_trained(params_, options);
+  accumulate_ = options.accumulate;
+  non_finite_ = options.non_finite;
+  updates_ = !std::holds_alternative<NoOptimizer>(options.optimizer);
+  lr_ = rate_of(options.optimizer);
+  place_parameters();
   const auto start = Clock::now();
-  program->front.request = training_request(options);
-  if (program->front.request.trained.empty())
-    user_error("compile: {}", params_.empty()
-                                  ? "the model has no parameters to train\n  hint: compile_forward?"
-                                  : "all parameters are frozen");
+  program->front.request = training_request(options, params_, layout_, id_);
   run_front(*program, function);
   program->main = compile(*program, Program::Kind::main);
   if (accumulate_ > 1) program->accumulating = compile(*program, Program::Kind::accumulating);
   allocate_inputs(*program);
-  gradient_buffer_ = allocate(Space::gradients, param_layout_.elements(), &program->main->made.plan,
-                              [&] { return tenants(param_layout_); });
+  gradient_buffer_ = allocate(Space::gradients, layout_.layout.elements(),
+                              &program->main->made.plan, [&] { return tenants(layout_.layout); });
   grow_state(*program);
   program->compile_ms = ms_since(start);
   return program;
@@ -285,13 +177,13 @@ std::shared_ptr<Program> Session::build_forward(const AttachOptions& options,
                                                 const Trace& function) {
   std::lock_guard lock(*mutex_);
   const auto start = Clock::now();
-  if (!param_buffer_) lay_out_parameters();
+  if (!param_buffer_) place_parameters();
   auto program = std::make_shared<Program>();
   program->specs = options.inputs;
   program->progress = options.progress;
   program->front.request.trace = {
       .inputs = options.inputs, .training = options.training, .model = id_};
-  program->front.request.without = left_out(options.without);
+  program->front.request.without = passes_left_out(options.without);
   run_front(*program, function);
   program->main = compile(*program, Program::Kind::main);
   allocate_inputs(*program);
@@ -310,7 +202,7 @@ void Session::allocate_inputs(Program& program) const {
 void Session::grow_state(const Program& program) {
   if (state_buffer_ && state_capacity_ >= state_layout_.elements()) return;
   state_buffer_ = allocate(Space::state, state_layout_.elements(), &program.main->made.plan,
-                           [&] { return tenants(param_layout_); });
+                           [&] { return tenants(layout_.layout); });
   state_capacity_ = state_layout_.elements();
 }
 

@@ -12,6 +12,7 @@
 
 #include "compile/memory.h"
 #include "compile/outcome.h"
+#include "compile/parameters.h"
 #include "compile/pipeline.h"
 #include "support/integers.h"
 #include "tensorgrad/compile.h"
@@ -24,14 +25,6 @@ struct Executable {
   std::unique_ptr<runtime::Buffer> outputs;
   std::array<std::unique_ptr<runtime::Buffer>, ir::kArenas> arenas;
   std::weak_ptr<Outcome> latest;  // outcome of the run that wrote `outputs`
-};
-
-struct ParamRecord {
-  std::string name;
-  Shape shape;
-  Init init;
-  bool decay = false, frozen = false;
-  bool has_values = false;  // false: initial values are drawn at the first use
 };
 
 class Program {
@@ -119,16 +112,14 @@ class Session : public std::enable_shared_from_this<Session> {
   friend struct Outcome;
   std::unique_ptr<Executable> compile(Program& program, Program::Kind kind);
   void run_front(Program& program, const Trace& function);
-  void check_filters(const TrainingOptions& options) const;
-  void set_options(const TrainingOptions& options);
-  Request training_request(const TrainingOptions& options) const;
   Executable& choose(Program& program, bool captures, bool accumulating);
   // Allocates device memory. If that fails, the error lists `tenants`; `plan` is null before there
   // is one.
   std::unique_ptr<runtime::Buffer> allocate(
       ir::Space space, std::int64_t elements, const schedule::Plan* plan,
       const std::function<std::vector<Tenant>()>& tenants) const;
-  void lay_out_parameters();
+  // Chooses where the parameters lie, and allocates their memory.
+  void place_parameters();
   // Draws the initial values of parameters that were not uploaded. A model whose weights come from
   // a file never pays for them.
   void initialise();
@@ -166,10 +157,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
   std::uint64_t id_;
   std::shared_ptr<runtime::Device> device_;
-  std::vector<ParamRecord> params_;
-  std::map<std::string, std::string> aliases_;  // name of a tied field -> name of the parameter
-  schedule::Layout param_layout_, state_layout_;
-  std::int64_t flat_elements_ = 0;  // of the trained parameters, which come first
+  Parameters params_;
+  std::vector<bool> has_values_;  // by parameter; false: initial values are drawn at the first use
+  ParameterLayout layout_;
+  schedule::Layout state_layout_;
   std::unique_ptr<runtime::Buffer> param_buffer_, gradient_buffer_, state_buffer_;
   std::int64_t state_capacity_ = 0;
   std::uint32_t seed_ = 0;
