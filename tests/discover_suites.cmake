@@ -8,7 +8,7 @@ set(gpu_shard_size 10) # a software driver takes seconds for some: no entry take
 set(random_shards 2)
 # Suites with the label repeated: they run what other suites run, with passes left out, with other
 # numbers of threads or vector targets, or many times. They take long with sanitizers.
-set(repeating "^(ops[.]Ops/(Switches|Bits|Guards)|tool[.](ToolText|ToolTrain|Without)|train[.](Readme|Fixtures/WrongNumber)|fuzz[.]Check)$")
+set(repeating "^(cpu[.]By/MatmulOfManySizes|ops[.]Ops/(Switches|Bits|Guards)|tool[.](ToolText|ToolTrain|Without)|train[.](Readme|Fixtures/WrongNumber)|fuzz[.]Check)$")
 
 # The kind that a name gives: Prefix/SlowGpuName is Slow. The label of a kind is its lower-case form.
 function(kind_of name result)

@@ -271,12 +271,15 @@ class Matmul : public testing::TestWithParam<MatmulUnit> {
     if (GetParam() == MatmulUnit::amx && !has_amx()) GTEST_SKIP() << "this machine has no AMX";
   }
 };
+class MatmulOfManySizes : public Matmul {};
 class SlowMatmul : public Matmul {};
 std::string unit_name(const testing::TestParamInfo<MatmulUnit>& each) {
   return each.param == MatmulUnit::amx ? "amx" : "vectors";
 }
 INSTANTIATE_TEST_SUITE_P(By, Matmul, testing::Values(MatmulUnit::vectors, MatmulUnit::amx),
                          unit_name);
+INSTANTIATE_TEST_SUITE_P(By, MatmulOfManySizes,
+                         testing::Values(MatmulUnit::vectors, MatmulUnit::amx), unit_name);
 INSTANTIATE_TEST_SUITE_P(By, SlowMatmul, testing::Values(MatmulUnit::vectors, MatmulUnit::amx),
                          unit_name);
 
@@ -292,7 +295,7 @@ TEST_P(Matmul, SmallSizes) {
       }
 }
 
-TEST_P(Matmul, RandomOnes) {
+TEST_P(MatmulOfManySizes, RandomOnes) {
   for (std::uint32_t seed = 0; seed < 400; ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](std::int64_t n) {
@@ -395,7 +398,7 @@ TEST_P(Matmul, MayWriteOverWhatItsEpilogueReads) {
 
 // Sizes from training: weight gradients, tiles in both directions, and a right operand that is
 // packed once for all.
-TEST_P(Matmul, LargeOnes) {
+TEST_P(MatmulOfManySizes, LargeOnes) {
   const Side plain{Lie::plain}, turned{Lie::turned};
   const auto check = [](std::int64_t M, std::int64_t N, std::int64_t K, Side a, Side b) {
     SCOPED_TRACE(testing::Message() << M << " x " << N << " x " << K);

@@ -243,7 +243,7 @@ std::string cells(const Apart& apart, bool known) {
   return known ? fmt::format("{:.1e} | {:.1e} |", apart.loss, apart.parameters) : "- | - |";
 }
 
-class SlowGpuAccuracy : public GpuTest {
+class GpuAccuracy : public GpuTest {
  protected:
   // Each model has its own data, independent of the models before it: a relu that a rounding
   // switches makes runs diverge.
@@ -268,12 +268,15 @@ class SlowGpuAccuracy : public GpuTest {
   }
 };
 
+class SlowGpuAccuracy : public GpuAccuracy {};
 TEST_F(SlowGpuAccuracy, MlpSin) { expect_close(mlp_sin()); }
-TEST_F(SlowGpuAccuracy, Cnn) { expect_close(cnn()); }
-TEST_F(SlowGpuAccuracy, Vae) { expect_close(vae()); }
+
+class ReleaseGpuAccuracy : public GpuAccuracy {};
+TEST_F(ReleaseGpuAccuracy, Cnn) { expect_close(cnn()); }
+TEST_F(ReleaseGpuAccuracy, Vae) { expect_close(vae()); }
 
 // A software driver takes minutes for transformers, so each has its own suite and time limit.
-class ReleaseGpuAccuracyOfAddition : public SlowGpuAccuracy {};
+class ReleaseGpuAccuracyOfAddition : public GpuAccuracy {};
 TEST_F(ReleaseGpuAccuracyOfAddition, Addition) {
   Model m = transformer("addition, batch 8",
                         {.vocab = 12,
@@ -288,7 +291,7 @@ TEST_F(ReleaseGpuAccuracyOfAddition, Addition) {
   expect_close(m);
 }
 
-class ReleaseGpuAccuracyOfGpt : public SlowGpuAccuracy {
+class ReleaseGpuAccuracyOfGpt : public GpuAccuracy {
  protected:
   static void SetUpTestSuite() {  // a software driver compiles twice as fast without optimising
     setenv("GALLIVM_PERF", "nopt", 0);
