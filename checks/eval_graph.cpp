@@ -17,7 +17,7 @@
 #include "ir/primitive.h"
 #include "kernels/lower.h"
 #include "passes/pipeline.h"
-#include "runtime/device.h"
+#include "runtime/blocking.h"
 #include "schedule/plan.h"
 #include "support/fail.h"
 #include "support/integers.h"
@@ -25,6 +25,7 @@
 namespace tensorgrad::eval {
 namespace {
 
+namespace blocking = runtime::blocking;
 using ir::Kernel;
 using ir::NodeId;
 using ir::Place;
@@ -193,25 +194,26 @@ static Evaluated run(runtime::Device& device, std::shared_ptr<runtime::Loaded>& 
     std::reverse(first, last);
     first = last;
   }
-  loaded = device.load(device.emit(kernels, 0, options.progress), options.progress);
+  loaded = blocking::load(device, blocking::emit(device, kernels, 0, options.progress),
+                          options.progress);
 
   const Image before = initial_memory(plan, leaves, options);
-  std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
+  std::array<std::shared_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces{};
   for (std::size_t s = 0; s < buffers.size(); ++s) {
-    buffers[s] = device.allocate(plan.elements[s], "memory");
+    buffers[s] = blocking::allocate(device, plan.elements[s], "memory");
     device.upload(*buffers[s], 0, std::as_bytes(std::span(before[s])));
     spaces[s] = buffers[s].get();
   }
-  const auto faults = device.allocate(runtime::kFaultElements, "bad ids");
+  const auto faults = blocking::allocate(device, runtime::kFaultElements, "bad ids");
   spaces.faults = faults.get();
-  device.submit(*loaded, spaces);
+  blocking::submit(device, *loaded, spaces);
   std::array<std::byte, 4 * runtime::kFaultElements> noted{};
-  device.read(*faults, 0, noted);
+  blocking::read(device, *faults, 0, noted);
   if (const auto failure = runtime::Device::failure_in(noted)) throw *failure;
   Image after = before;
   for (std::size_t s = 0; s < buffers.size(); ++s)
-    device.read(*buffers[s], 0, std::as_writable_bytes(std::span(after[s])));
+    blocking::read(device, *buffers[s], 0, std::as_writable_bytes(std::span(after[s])));
 
   Evaluated out;
   out.damage = find_damage(plan, kernels, before, after);

@@ -3,26 +3,44 @@
 #include <cstring>
 
 #include "compile/session.h"
+#include "runtime/blocking.h"
 #include "support/fail.h"
+#include "support/integers.h"
+#include "support/text.h"
 
 namespace tensorgrad::detail {
 
 using ir::Result;
 
+Snapshot::Snapshot(runtime::Device& device, const runtime::Buffer& buffer, std::int64_t elements)
+    : device_(device), bytes_(std::make_shared<std::vector<std::byte>>()) {
+  try {
+    bytes_->resize(usize(4 * elements));
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemoryError(fmt::format("host: out of memory: {} for the results of an earlier run",
+                                       in_mib(4 * elements)));
+  }
+  read_ = device.read(buffer, 0, *bytes_, bytes_);
+}
+
+std::span<const std::byte> Snapshot::wait() const {
+  wait_for(device_, read_, "a run");
+  return *bytes_;
+}
+
 // Starts a copy of the outputs as they are now. Devices that need not wait read them at once.
 void Outcome::snapshot() {
   if (done || bytes) return;
   const std::int64_t elements = executable->made.plan.outputs.elements();
-  if (!settled)
-    faults = session->device_->read_later(*program->faults, 0, 4 * runtime::kFaultElements);
-  if (elements > 0) bytes = session->device_->read_later(*executable->outputs, 0, 4 * elements);
+  if (!settled) faults.emplace(*session->device_, *program->faults, runtime::kFaultElements);
+  if (elements > 0) bytes.emplace(*session->device_, *executable->outputs, elements);
 }
 
 // Reads the guard of the step and the faults that kernels reported.
 void Outcome::settle() {
   std::lock_guard lock(*mutex);
   if (settled) return;
-  if (!faults) session->device_->wait();
+  if (!faults) runtime::blocking::finish(*session->device_);
   const auto failure =
       faults ? runtime::Device::failure_in(faults->wait()) : session->failure_of(*program);
   if (failure) session->raise_failure(*program, *failure, step);

@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/device.h"
 #include "tensorgrad/compile.h"
@@ -14,6 +17,18 @@ namespace tensorgrad::detail {
 
 struct Executable;
 
+// A copy of bytes of the device, on its way.
+class Snapshot {
+ public:
+  Snapshot(runtime::Device& device, const runtime::Buffer& buffer, std::int64_t elements);
+  std::span<const std::byte> wait() const;
+
+ private:
+  runtime::Device& device_;
+  std::shared_ptr<std::vector<std::byte>> bytes_;
+  Completion<Done> read_;
+};
+
 // The results of one step or run: their place on the device until they are read, then the values.
 // Copies of a Result share it, on any thread. Values that are read once it is settled or done do
 // not change any more.
@@ -21,10 +36,10 @@ struct Outcome {
   std::shared_ptr<std::recursive_mutex> mutex;  // the session's; it may outlive the session
   std::shared_ptr<Session> session;             // until it is resolved
   std::shared_ptr<Program> program;
-  Executable* executable = nullptr;          // of the program
-  std::unique_ptr<runtime::Pending> bytes;   // its outputs, once a later run overwrites them
-  std::unique_ptr<runtime::Pending> faults;  // the fault buffer after this run, likewise
-  std::int64_t step = -1;                    // of training
+  Executable* executable = nullptr;  // of the program
+  std::optional<Snapshot> bytes;     // its outputs, once a later run overwrites them
+  std::optional<Snapshot> faults;    // the fault buffer after this run, likewise
+  std::int64_t step = -1;            // of training
   bool with_captures = false;
   std::weak_ptr<Session> watched;  // set once resolved, to acknowledge the error
 

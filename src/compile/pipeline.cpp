@@ -10,6 +10,7 @@
 #include "kernels/lower.h"
 #include "passes/materialise.h"
 #include "passes/pipeline.h"
+#include "runtime/blocking.h"
 #include "schedule/fuse.h"
 #include "support/fail.h"
 #include "support/integers.h"
@@ -115,9 +116,13 @@ void run_plan(Compilation& c) {
 
 void run_lower(Compilation& c) { c.kernels = kernels::lower(c.plan, c.device->model()); }
 
-void run_emit(Compilation& c) { c.emitted = c.device->emit(c.kernels, c.tag, c.progress); }
+void run_emit(Compilation& c) {
+  c.emitted = runtime::blocking::emit(*c.device, c.kernels, c.tag, c.progress);
+}
 
-void run_load(Compilation& c) { c.loaded = c.device->load(c.emitted, c.progress); }
+void run_load(Compilation& c) {
+  c.loaded = runtime::blocking::load(*c.device, c.emitted, c.progress);
+}
 
 template <std::shared_ptr<const ir::Graph> Compilation::*graph>
 std::string print_graph(const Compilation& c) {

@@ -6,12 +6,14 @@
 
 #include "compile/session.h"
 #include "ir/primitive.h"
+#include "runtime/blocking.h"
 #include "support/fail.h"
 #include "support/integers.h"
 
 namespace tensorgrad::detail {
 
 using ir::Space;
+namespace blocking = runtime::blocking;
 
 namespace {
 
@@ -25,7 +27,7 @@ float bits_of(std::int32_t value) {
 
 runtime::Spaces Session::spaces(Program& program, Executable& executable) const {
   runtime::Spaces out{};
-  const auto set = [&](Space space, const std::unique_ptr<runtime::Buffer>& buffer) {
+  const auto set = [&](Space space, const std::shared_ptr<runtime::Buffer>& buffer) {
     out[usize(space)] = buffer.get();
   };
   set(Space::parameters, param_buffer_);
@@ -40,15 +42,20 @@ runtime::Spaces Session::spaces(Program& program, Executable& executable) const 
 
 Array Session::read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type,
                           std::string_view what) const {
-  return host_array(type, what,
-                    [&](std::span<std::byte> bytes) { device_->read(buffer, offset, bytes); });
+  return host_array(type, what, [&](std::span<std::byte> bytes) {
+    blocking::read(*device_, buffer, offset, bytes);
+  });
 }
 
 // Copies results of the earlier run that are still wanted, before this run overwrites them.
 void Session::submit(Program& program, Executable& executable) {
   initialise();
-  if (const auto earlier = executable.latest.lock()) earlier->snapshot();
-  device_->submit(*executable.made.loaded, spaces(program, executable));
+  if (const auto earlier = executable.latest.lock()) {
+    earlier->snapshot();
+    if (earlier->bytes && 4 * executable.made.plan.outputs.elements() > runtime::Device::kSnapshot)
+      earlier->bytes->wait();
+  }
+  blocking::submit(*device_, *executable.made.loaded, spaces(program, executable));
 }
 
 std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>& program,
@@ -66,7 +73,7 @@ std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>&
 
 std::optional<runtime::IndexFailure> Session::failure_of(const Program& program) const {
   std::array<std::byte, 4 * runtime::kFaultElements> bytes{};
-  device_->read(*program.faults, 0, bytes);
+  blocking::read(*device_, *program.faults, 0, bytes);
   return runtime::Device::failure_in(bytes);
 }
 
@@ -170,19 +177,46 @@ std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, c
   return outcome;
 }
 
+namespace {
+
+// Replaces the kernels of an executable by the same kernels with their own dispatches.
+class Apart {
+ public:
+  Apart(runtime::Device& device, Executable* executable) : executable_(executable) {
+    if (!executable) return;
+    together_ = executable->made.loaded;
+    executable->made.loaded = blocking::load(device, executable->made.emitted,
+                                             executable->made.progress, runtime::Combine::apart);
+  }
+  ~Apart() {
+    if (executable_) executable_->made.loaded = together_;
+  }
+  Apart(const Apart&) = delete;
+  Apart& operator=(const Apart&) = delete;
+
+ private:
+  Executable* executable_;
+  std::shared_ptr<runtime::Loaded> together_;
+};
+
+}  // namespace
+
 std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& program, int steps) {
   std::lock_guard lock(*mutex_);
   if (steps < 1) user_error("profile: at least one step: {}", steps);
   std::vector<DispatchTime> best;
+  const Apart main(*device_, program->main.get());
+  const Apart accumulating(*device_, program->accumulating.get());
   for (int i = 0; i < steps;) {
-    device_->wait();
+    blocking::finish(*device_);
     struct Profiling {
       runtime::Device& device;
       explicit Profiling(runtime::Device& d) : device(d) { device.profile(true); }
       ~Profiling() { device.profile(false); }
     } profiling(*device_);
     const auto outcome = program->training ? step(program, {}, {}) : run(program, {}, {});
-    const auto times = device_->take_times(*outcome->executable->made.loaded);
+    const auto times = wait_for(*device_, device_->take_times(*outcome->executable->made.loaded),
+                                "measuring a run");
     if (outcome->executable != program->main.get())
       continue;  // a step that only accumulates is not part of the plan
     ++i;
@@ -196,7 +230,7 @@ std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& progr
 
 void Session::wait(Program& program) {
   std::lock_guard lock(*mutex_);
-  device_->wait();
+  blocking::finish(*device_);
   for (const auto& executable : {&program.main, &program.with_captures, &program.accumulating,
                                  &program.accumulating_captures})
     if (*executable)
@@ -244,7 +278,8 @@ std::optional<std::int64_t> Session::read_counter(const char* name) const {
   const auto* entry = state_layout_.find(name);
   if (!entry) return {};
   std::int32_t number = 0;
-  device_->read(*state_buffer_, entry->offset, std::as_writable_bytes(std::span(&number, 1)));
+  blocking::read(*device_, *state_buffer_, entry->offset,
+                 std::as_writable_bytes(std::span(&number, 1)));
   return number;
 }
 

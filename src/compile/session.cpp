@@ -9,6 +9,7 @@
 
 #include "compile/initialise.h"
 #include "compile/options.h"
+#include "runtime/blocking.h"
 #include "support/fail.h"
 #include "support/integers.h"
 #include "support/text.h"
@@ -17,6 +18,7 @@ namespace tensorgrad::detail {
 
 using ir::Result;
 using ir::Space;
+namespace blocking = runtime::blocking;
 
 namespace {
 
@@ -82,11 +84,11 @@ void Session::place_parameters() {
   prepare_initialisers(params_, seed_);
 }
 
-std::unique_ptr<runtime::Buffer> Session::allocate(
+std::shared_ptr<runtime::Buffer> Session::allocate(
     Space space, std::int64_t elements, const schedule::Plan* plan,
     const std::function<std::vector<Tenant>()>& tenants) const {
   try {
-    return device_->allocate(elements, word(space));
+    return blocking::allocate(*device_, elements, word(space));
   } catch (const OutOfMemoryError& error) {
     const bool of_the_model =
         space == Space::parameters || space == Space::gradients || space == Space::state;
@@ -133,7 +135,8 @@ std::unique_ptr<Executable> Session::compile(Program& program, Program::Kind kin
     executable->arenas[usize(i)] =
         allocate(ir::arena(i), elements(ir::arena(i)), &plan, [&] { return tenants(plan); });
   run_stages(made, Stage::Id::emit, Stage::Id::load);
-  if (!program.faults) program.faults = device_->allocate(runtime::kFaultElements, "bad ids");
+  if (!program.faults)
+    program.faults = blocking::allocate(*device_, runtime::kFaultElements, "bad ids");
   return executable;
 }
 

@@ -22,8 +22,8 @@ namespace tensorgrad::detail {
 // A compiled and loaded graph with its own memory for results and temporaries.
 struct Executable {
   Compilation made;
-  std::unique_ptr<runtime::Buffer> outputs;
-  std::array<std::unique_ptr<runtime::Buffer>, ir::kArenas> arenas;
+  std::shared_ptr<runtime::Buffer> outputs;
+  std::array<std::shared_ptr<runtime::Buffer>, ir::kArenas> arenas;
   std::weak_ptr<Outcome> latest;  // outcome of the run that wrote `outputs`
 };
 
@@ -37,7 +37,7 @@ class Program {
   CompileCallback progress;
   Compilation front;  // the stages that all executables share, to `differentiate`
   schedule::Layout inputs;
-  std::unique_ptr<runtime::Buffer> input_buffer;
+  std::shared_ptr<runtime::Buffer> input_buffer;
   std::int64_t input_capacity = 0;  // in elements
   std::unique_ptr<Executable> main, with_captures, accumulating, accumulating_captures;
   // Numbers the executables. A reported bad id carries this number, which tells whose graph its
@@ -57,7 +57,7 @@ class Program {
     return all[usize(kind)];
   }
   // Bad ids. While it holds one, no executable changes parameters or state.
-  std::unique_ptr<runtime::Buffer> faults;
+  std::shared_ptr<runtime::Buffer> faults;
   double compile_ms = 0;
   std::int64_t runs = 0;
   std::map<std::string, std::int32_t> scalars;  // values uploaded last
@@ -115,7 +115,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Executable& choose(Program& program, bool captures, bool accumulating);
   // Allocates device memory. If that fails, the error lists `tenants`; `plan` is null before there
   // is one.
-  std::unique_ptr<runtime::Buffer> allocate(
+  std::shared_ptr<runtime::Buffer> allocate(
       ir::Space space, std::int64_t elements, const schedule::Plan* plan,
       const std::function<std::vector<Tenant>()>& tenants) const;
   // Chooses where the parameters lie, and allocates their memory.
@@ -161,7 +161,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<bool> has_values_;  // by parameter; false: initial values are drawn at the first use
   ParameterLayout layout_;
   schedule::Layout state_layout_;
-  std::unique_ptr<runtime::Buffer> param_buffer_, gradient_buffer_, state_buffer_;
+  std::shared_ptr<runtime::Buffer> param_buffer_, gradient_buffer_, state_buffer_;
   std::int64_t state_capacity_ = 0;
   std::uint32_t seed_ = 0;
   std::int64_t steps_ = 0;

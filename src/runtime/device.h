@@ -1,4 +1,7 @@
 // Device: the interface of a backend. Small on purpose: allocate, upload, load, submit, read.
+//
+// No call waits. What takes time returns a completion, which poll() completes: its functions run
+// with no lock of the device held. An error that is known at once is thrown instead.
 #pragma once
 
 #include <array>
@@ -13,6 +16,8 @@
 
 #include "ir/device_model.h"
 #include "ir/kernel.h"
+#include "support/completion.h"
+#include "support/wait.h"
 #include "tensorgrad/device.h"
 #include "tensorgrad/progress.h"
 
@@ -59,17 +64,11 @@ struct Spaces {
 };
 inline constexpr std::int64_t kFaultElements = 4;
 
-// A snapshot of bytes, taken at the time of the request.
-class Pending {
- public:
-  virtual ~Pending() = default;
-  virtual bool ready() = 0;                       // never blocks
-  virtual std::span<const std::byte> wait() = 0;  // valid during the lifetime of this object
-};
+// How load() combines kernels: apart gives each kernel its own dispatches, to measure them.
+enum class Combine : std::uint8_t { together, apart };
 
-class Device {
+class Device : public Pollable {
  public:
-  virtual ~Device() = default;
   virtual std::string name() const = 0;
   virtual int threads() const = 0;
   // The model that kernels for this device are lowered with.
@@ -77,28 +76,37 @@ class Device {
 
   // Maximum elements of one allocate() call, if there is enough memory.
   virtual std::int64_t largest_buffer() const = 0;
-  // Allocates zeroed memory for that many elements of four bytes. Throws an OutOfMemoryError with
-  // the name `what` if it does not fit.
-  virtual std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) = 0;
+  // Allocates zeroed memory for that many elements of four bytes. The error is an OutOfMemoryError
+  // with the name `what` if it does not fit.
+  virtual Completion<std::shared_ptr<Buffer>> allocate(std::int64_t elements,
+                                                       std::string_view what) = 0;
   virtual void clear(Buffer& buffer) = 0;  // sets all elements to zero
   // The device executes operations in the order of the calls. Offsets are in elements.
   virtual void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) = 0;
-  virtual void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) = 0;
-  virtual std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset,
-                                              std::int64_t bytes) = 0;
+  // Reads the bytes as they are after the operations so far. `owner` keeps `to` alive; if nobody
+  // else holds it when the bytes arrive, they are dropped. A read of more than kSnapshot bytes goes
+  // piece by piece: leave the buffer unchanged until it is done.
+  static constexpr std::int64_t kSnapshot = 16 << 20;
+  virtual Completion<Done> read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> to,
+                                std::shared_ptr<const void> owner) = 0;
   // `tag` (0 to 63) identifies these kernels among all kernels that share a buffer for bad ids.
-  virtual std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag = 0,
-                                              const CompileCallback& progress = {}) = 0;
-  // `emitted` must come from this device. submit() may call `progress` too: on the first call, if
-  // the driver compiles only then, and for profile().
-  virtual std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
-                                       const CompileCallback& progress = {}) = 0;
+  // An exception of `progress` is the error.
+  virtual Completion<std::shared_ptr<const Emitted>> emit(std::vector<ir::Kernel> kernels,
+                                                          int tag = 0,
+                                                          CompileCallback progress = {}) = 0;
+  // `emitted` must come from this device. The first run reports to `progress` too, if the driver
+  // compiles only then.
+  virtual Completion<std::shared_ptr<Loaded>> load(std::shared_ptr<const Emitted> emitted,
+                                                   CompileCallback progress = {},
+                                                   Combine combine = Combine::together) = 0;
   // Runs the kernels in order, or enqueues them. `loaded` and the buffers must outlive the run.
   virtual void submit(Loaded& loaded, const Spaces& spaces) = 0;
-  // Whether submit() blocks until the run has finished.
+  // Whether a run has finished when submit() returns.
   virtual bool immediate() const = 0;
-  // Blocks until all submitted work has finished.
-  virtual void wait() = 0;
+  // Whether so much is enqueued that a program which can wait should wait.
+  virtual bool full() = 0;
+  // Ready when all submitted work has finished.
+  virtual Completion<Done> done() = 0;
   // Starts or stops recording the time of each dispatch. Throws a DeviceError if the device cannot
   // measure it.
   virtual void profile(bool on) = 0;
@@ -107,8 +115,8 @@ class Device {
     std::string name;
     double microseconds = 0;
   };
-  // Returns the times of the last run of `loaded`. Blocks.
-  virtual std::vector<Time> take_times(Loaded& loaded) = 0;
+  // The times of the last run of `loaded`, which has its kernels apart.
+  virtual Completion<std::vector<Time>> take_times(Loaded& loaded) = 0;
   // Decodes the bytes of a buffer for bad ids. While it contains a failure, no run that shares the
   // buffer changes parameters or state.
   static std::optional<IndexFailure> failure_in(std::span<const std::byte> faults);

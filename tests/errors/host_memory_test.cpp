@@ -55,7 +55,7 @@ TEST(HostMemory, OutputsAndParametersThatCannotBeRead) {
   EXPECT_EQ(limited([&] {
               run.run({{"x", 3.0f}});
             }),
-            "cpu: out of memory: 64.0 MiB for the results of an earlier run");
+            "host: out of memory: 64.0 MiB for the results of an earlier run");
   EXPECT_EQ(first.output().floats()[7], 3.0f);  // there is room again
   EXPECT_EQ(limited([&] { Result(first).output(); }),
             "host: out of memory: 64.0 MiB to read a copy of the output, which is f32[16777216]");

@@ -38,9 +38,10 @@ class Suspicious : public runtime::Device {
   std::string name() const override { return "suspicious"; }
   int threads() const override { return device_->threads(); }
   std::int64_t largest_buffer() const override { return device_->largest_buffer(); }
-  std::unique_ptr<runtime::Buffer> allocate(std::int64_t elements, std::string_view what) override {
-    auto buffer = device_->allocate(elements, what);
-    if (what == "bad ids") faults_ = buffer.get();
+  Completion<std::shared_ptr<runtime::Buffer>> allocate(std::int64_t elements,
+                                                        std::string_view what) override {
+    const auto buffer = device_->allocate(elements, what);
+    if (what == "bad ids") faults_ = buffer.get().get();
     return buffer;
   }
   void clear(runtime::Buffer& buffer) override { device_->clear(buffer); }
@@ -48,32 +49,34 @@ class Suspicious : public runtime::Device {
               std::span<const std::byte> bytes) override {
     device_->upload(buffer, offset, bytes);
   }
-  void read(const runtime::Buffer& buffer, std::int64_t offset,
-            std::span<std::byte> bytes) override {
-    device_->read(buffer, offset, bytes);
+  Completion<Done> read(const runtime::Buffer& buffer, std::int64_t offset, std::span<std::byte> to,
+                        std::shared_ptr<const void> owner) override {
+    const auto done = device_->read(buffer, offset, to, std::move(owner));
     const auto words = runtime::fault_words({.tag = 0, .node = 3, .value = 1234567});
-    if (&buffer == faults_) std::memcpy(bytes.data(), words.data(), sizeof words);
-  }
-  std::unique_ptr<runtime::Pending> read_later(const runtime::Buffer& b, std::int64_t o,
-                                               std::int64_t n) override {
-    return device_->read_later(b, o, n);
+    if (&buffer == faults_) std::memcpy(to.data(), words.data(), sizeof words);
+    return done;
   }
   const ir::DeviceModel& model() const override { return device_->model(); }
-  std::shared_ptr<const runtime::Emitted> emit(const std::vector<ir::Kernel>& k, int tag,
-                                               const CompileCallback&) override {
-    return device_->emit(k, tag);
+  Completion<std::shared_ptr<const runtime::Emitted>> emit(std::vector<ir::Kernel> kernels, int tag,
+                                                           CompileCallback) override {
+    return device_->emit(std::move(kernels), tag);
   }
-  std::shared_ptr<runtime::Loaded> load(std::shared_ptr<const runtime::Emitted> emitted,
-                                        const CompileCallback&) override {
+  Completion<std::shared_ptr<runtime::Loaded>> load(std::shared_ptr<const runtime::Emitted> emitted,
+                                                    CompileCallback, runtime::Combine) override {
     return device_->load(std::move(emitted));
   }
   void submit(runtime::Loaded& loaded, const runtime::Spaces& spaces) override {
     device_->submit(loaded, spaces);
   }
   bool immediate() const override { return true; }
-  void wait() override {}
+  bool full() override { return false; }
+  Completion<Done> done() override { return Done{}; }
+  void poll(std::chrono::nanoseconds) override {}
+  std::chrono::seconds patience() const override { return std::chrono::seconds(1); }
   void profile(bool) override {}
-  std::vector<Time> take_times(runtime::Loaded&) override { return {}; }
+  Completion<std::vector<Time>> take_times(runtime::Loaded&) override {
+    return std::vector<Time>{};
+  }
 
  private:
   std::shared_ptr<runtime::Device> device_ = runtime::open_device("cpu", 1);

@@ -46,10 +46,42 @@ inline std::vector<float> floats_of(std::span<const std::byte> bytes) {
   return values;
 }
 
-inline std::vector<float> read_floats(Gpu& gpu, const Buffer& buffer) {
-  std::vector<float> values(buffer.bytes() / sizeof(float));
-  gpu.read(buffer, 0, std::as_writable_bytes(std::span(values)));
-  return values;
+inline std::shared_ptr<Buffer> make_buffer(Gpu& gpu, std::uint64_t bytes, std::string_view what) {
+  return wait_for(gpu, gpu.buffer(bytes, what), "a buffer");
+}
+
+inline Gpu::PipelineList make_pipelines(Gpu& gpu, std::span<const PipelineSpec> specs,
+                                        const CompileCallback& progress = {}) {
+  return wait_for(gpu, gpu.pipelines(specs, progress), "compiling a kernel");
+}
+
+inline std::shared_ptr<const Pipeline> make_pipeline(Gpu& gpu, const PipelineSpec& spec) {
+  return make_pipelines(gpu, {&spec, 1})[0];
+}
+
+inline void finish(Gpu& gpu) { wait_for(gpu, gpu.done(), "a run"); }
+
+// A read that is under way. Copies share it.
+class Read {
+ public:
+  Read(Gpu& gpu, std::shared_ptr<const Buffer> from, std::uint64_t offset, std::uint64_t bytes)
+      : gpu_(gpu), bytes_(std::make_shared<std::vector<std::byte>>(bytes)) {
+    done_ = gpu.read(std::move(from), offset, *bytes_, bytes_);
+  }
+  bool ready() const { return done_.ready(); }
+  std::vector<float> wait() const {
+    wait_for(gpu_, done_, "a read");
+    return floats_of(*bytes_);
+  }
+
+ private:
+  Gpu& gpu_;
+  std::shared_ptr<std::vector<std::byte>> bytes_;
+  Completion<Done> done_;
+};
+
+inline std::vector<float> read_floats(Gpu& gpu, const std::shared_ptr<Buffer>& buffer) {
+  return Read(gpu, buffer, 0, buffer->bytes()).wait();
 }
 
 // The text of the DeviceError that the call throws.

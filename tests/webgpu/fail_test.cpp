@@ -66,7 +66,7 @@ TEST_F(GpuErrors, ThereIsNoSuchAdapter) {
 
 TEST_F(GpuErrors, ARefusedShaderIsShownWithTheCompilersLines) {
   PipelineSpec spec = line_kernel("softmax_rows", "2", "wrong");
-  EXPECT_EQ(device_error([&] { shared_gpu().pipeline(spec); }),
+  EXPECT_EQ(device_error([&] { make_pipeline(shared_gpu(), spec); }),
             "webgpu: the shader of kernel 'softmax_rows' was refused:\n"
             "  line 5, column 57: unresolved value 'wrong'\n"
             "       3 | @compute @workgroup_size(64)\n"
@@ -74,14 +74,14 @@ TEST_F(GpuErrors, ARefusedShaderIsShownWithTheCompilersLines) {
             "  >    5 |   if (id.x < arrayLength(&y)) { y[id.x] = 2 * x[id.x] + wrong; }\n"
             "       6 | }");
   // The device still works.
-  EXPECT_TRUE(shared_gpu().pipeline(line_kernel("right", "2", "2")));
+  EXPECT_TRUE(make_pipeline(shared_gpu(), line_kernel("right", "2", "2")));
 }
 
 TEST_F(GpuErrors, ARefusedPipelineIsShownWithItsText) {
   PipelineSpec spec = line_kernel("big", "2", "1");
   spec.wgsl.replace(spec.wgsl.find("(64)"), 4, "(64, 1000)");
   const PipelineSpec specs[] = {line_kernel("small", "9", "9"), spec};
-  const std::string text = device_error([&] { shared_gpu().pipelines(specs); });
+  const std::string text = device_error([&] { make_pipelines(shared_gpu(), specs); });
   expect_starts_with(text, "webgpu: kernel 'big' was refused: ");
   expect_contains(text, "64000");
   expect_contains(text, "3 | @compute @workgroup_size(64, 1000)\n");
@@ -94,7 +94,7 @@ TEST_F(GpuErrors, BuffersAndBindingsOverTheLimitAreNamed) {
   };
   const std::uint64_t buffer = info.limits.buffer_bytes + (1 << 20),
                       binding = info.limits.binding_bytes + (1 << 20);
-  EXPECT_EQ(device_error([&] { shared_gpu().buffer(buffer, "the arena"); }),
+  EXPECT_EQ(device_error([&] { make_buffer(shared_gpu(), buffer, "the arena"); }),
             fmt::format("webgpu: too large: {} for the arena in one buffer; {} allows {}",
                         mib(buffer), info.name, mib(info.limits.buffer_bytes)));
   EXPECT_EQ(device_error([&] { shared_gpu().check_binding(binding, "layers.0.W"); }),
@@ -107,17 +107,17 @@ TEST_F(GpuErrors, ABufferWithoutMemoryIsNamed) {
   const auto gpu = Gpu::open();
   gpu->inject(Fault::buffer_memory);
   expect_starts_with(
-      device_error([&] { gpu->buffer(8 << 20, "the arena"); }),
+      device_error([&] { make_buffer(*gpu, 8 << 20, "the arena"); }),
       "webgpu: out of memory: 8.0 MiB for the arena on " + gpu->info().name + "\n  the driver: ");
-  const auto arena = gpu->buffer(8 << 20, "the arena");
+  const auto arena = make_buffer(*gpu, 8 << 20, "the arena");
   gpu->inject(Fault::buffer_memory);
-  expect_starts_with(device_error([&] { gpu->read_later(*arena, 0, 8 << 20); }),
+  expect_starts_with(device_error([&] { Read(*gpu, arena, 0, 8 << 20).wait(); }),
                      "webgpu: out of memory: 8.0 MiB for a read on ");
 }
 
 TEST_F(GpuErrors, LateReportsAreRaisedOnceByTheNextCall) {
   const auto gpu = Gpu::open();
-  const auto buffer = gpu->buffer(4, "value");
+  const auto buffer = make_buffer(*gpu, 4, "value");
   gpu->inject(Fault::out_of_memory);
   expect_starts_with(device_error([&] { gpu->write(*buffer, 0, bytes_of({1})); }),
                      "webgpu: out of memory: injected");
@@ -125,26 +125,26 @@ TEST_F(GpuErrors, LateReportsAreRaisedOnceByTheNextCall) {
   gpu->inject(Fault::validation);
   expect_starts_with(device_error([&] { gpu->submit(); }),
                      "webgpu: a command was refused: injected");
-  EXPECT_EQ(read_floats(*gpu, *buffer)[0], 1.0f);
+  EXPECT_EQ(read_floats(*gpu, buffer)[0], 1.0f);
 }
 
 // A read that failed has no destination any more.
 TEST_F(GpuErrors, AReadThatFailedLeavesNothingBehind) {
   const auto gpu = Gpu::open(0, {.staging_bytes = 256});
-  const auto buffer = gpu->buffer(256, "both"), other = gpu->buffer(256, "other");
-  const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+  const auto buffer = make_buffer(*gpu, 256, "both"), other = make_buffer(*gpu, 256, "other");
+  const auto add = make_pipeline(*gpu, line_kernel("add", "1", "1"));
   const Binding both[] = {{buffer.get()}, {buffer.get()}};
   gpu->dispatch(*add, *gpu->bind(*add, both), 1);
-  expect_starts_with(device_error([&] { read_floats(*gpu, *buffer); }),
+  expect_starts_with(device_error([&] { read_floats(*gpu, buffer); }),
                      "webgpu: a command was refused: ");
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(read_floats(*gpu, *other), std::vector<float>(64));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(read_floats(*gpu, other), std::vector<float>(64));
 }
 
 // A real error: one dispatch binds a buffer for reading and for writing.
 TEST_F(GpuErrors, ARefusedCommandIsRaised) {
   const auto gpu = Gpu::open();
-  const auto buffer = gpu->buffer(256, "both");
-  const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+  const auto buffer = make_buffer(*gpu, 256, "both");
+  const auto add = make_pipeline(*gpu, line_kernel("add", "1", "1"));
   const Binding both[] = {{buffer.get()}, {buffer.get()}};
   gpu->dispatch(*add, *gpu->bind(*add, both), 1);
   const std::string text = device_error([&] { gpu->submit(); });
@@ -154,16 +154,16 @@ TEST_F(GpuErrors, ARefusedCommandIsRaised) {
 
 TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
   const auto gpu = Gpu::open();
-  const auto x = gpu->buffer(256, "x"), y = gpu->buffer(256, "y");
-  const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+  const auto x = make_buffer(*gpu, 256, "x"), y = make_buffer(*gpu, 256, "y");
+  const auto add = make_pipeline(*gpu, line_kernel("add", "1", "1"));
   const Binding xy[] = {{x.get()}, {y.get()}};
   const auto group = gpu->bind(*add, xy);
-  const auto early = gpu->read_later(*x, 0, 4);
-  early->wait();
+  const auto early = Read(*gpu, x, 0, 4);
+  early.wait();
   gpu->dispatch(*add, *group, 1);
-  const auto submitted = gpu->read_later(*y, 0, 4);
+  const auto submitted = Read(*gpu, y, 0, 4);
   gpu->submit();
-  const auto recorded = gpu->read_later(*y, 0, 4);
+  const auto recorded = Read(*gpu, y, 0, 4);
   gpu->inject(Fault::lost);
   const std::string text = device_error([&] { gpu->check(); });
   expect_starts_with(text, "webgpu: the device was lost: injected");
@@ -171,24 +171,23 @@ TEST_F(GpuLost, EveryCallSaysSoAndNoneHangs) {
   std::vector<float> values(64);
   EXPECT_EQ(device_error([&] { gpu->submit(); }), text);
   EXPECT_EQ(device_error([&] { gpu->dispatch(*add, *group, 1); }), text);
-  EXPECT_EQ(device_error([&] { gpu->wait(); }), text);
-  EXPECT_EQ(device_error([&] { recorded->wait(); }), text);
-  EXPECT_EQ(device_error([&] { gpu->buffer(4, "z"); }), text);
+  EXPECT_EQ(device_error([&] { finish(*gpu); }), text);
+  EXPECT_EQ(device_error([&] { recorded.wait(); }), text);
+  EXPECT_EQ(device_error([&] { make_buffer(*gpu, 4, "z"); }), text);
   EXPECT_EQ(device_error([&] { gpu->write(*x, 0, bytes_of(values)); }), text);
-  EXPECT_EQ(device_error([&] { gpu->read(*x, 0, std::as_writable_bytes(std::span(values))); }),
-            text);
-  EXPECT_EQ(device_error([&] { gpu->pipeline(line_kernel("new", "1", "1")); }), text);
+  EXPECT_EQ(device_error([&] { Read(*gpu, x, 0, 256); }), text);
+  EXPECT_EQ(device_error([&] { make_pipeline(*gpu, line_kernel("new", "1", "1")); }), text);
   EXPECT_EQ(device_error([&] { gpu->bind(*add, xy); }), text);
   EXPECT_EQ(device_error([&] { gpu->profile(true); }), text);
-  EXPECT_EQ(floats_of(early->wait())[0], 0.0f) << "what was read before stays";
+  EXPECT_EQ(early.wait()[0], 0.0f) << "what was read before stays";
   // The read may have finished in time; otherwise the loss is the reason.
   try {
-    EXPECT_EQ(floats_of(submitted->wait())[0], 1.0f);
+    EXPECT_EQ(submitted.wait()[0], 1.0f);
   } catch (const DeviceError& error) {
     EXPECT_EQ(error.what(), text);
   }
   // Another one can be opened beside it.
-  EXPECT_EQ(read_floats(shared_gpu(), *shared_gpu().buffer(4, "w"))[0], 0.0f);
+  EXPECT_EQ(read_floats(shared_gpu(), make_buffer(shared_gpu(), 4, "w"))[0], 0.0f);
 }
 
 TEST_F(GpuLost, AWaitHasAnEnd) {
@@ -197,7 +196,7 @@ TEST_F(GpuLost, AWaitHasAnEnd) {
   std::string sum =
       std::to_string(std::chrono::steady_clock::now().time_since_epoch().count() % 1000003);
   for (int i = 2; i < 100; ++i) sum += fmt::format(" + sin(x[id.x / {}u])", i);
-  EXPECT_EQ(device_error([&] { gpu->pipeline(line_kernel("patience", "0.5", sum)); }),
+  EXPECT_EQ(device_error([&] { make_pipeline(*gpu, line_kernel("patience", "0.5", sum)); }),
             "webgpu: the device hangs: compiling a kernel took longer than 0 s");
 }
 

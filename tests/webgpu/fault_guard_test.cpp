@@ -9,7 +9,7 @@
 #include "checks/planned.h"
 #include "kernels/lower.h"
 #include "ops/table.h"
-#include "runtime/device.h"
+#include "runtime/blocking.h"
 #include "tests/support/gpu_test.h"
 
 namespace tensorgrad {
@@ -127,6 +127,8 @@ class GpuFaultGuard : public GpuTest, public testing::WithParamInterface<Case> {
 
 // The state after a run over zeros, with or without a failure recorded before. It is 7 everywhere
 // before.
+namespace blocking = runtime::blocking;
+
 std::vector<std::uint32_t> run(const Case& c, bool noted) {
   // Some kernel of the program checks ids; otherwise nothing could be recorded.
   const std::string text = fmt::format(R"(graph {{
@@ -139,22 +141,23 @@ std::vector<std::uint32_t> run(const Case& c, bool noted) {
   schedule::Layout parameters, state, inputs;
   const schedule::Plan plan =
       eval::planned(ir::parse(text, ops::find_primitive), {parameters, state, inputs});
-  const auto loaded = device->load(device->emit(kernels::lower(plan, ir::gpu_model())));
-  std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
+  const auto loaded =
+      blocking::load(*device, blocking::emit(*device, kernels::lower(plan, ir::gpu_model())));
+  std::array<std::shared_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces{};
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    buffers[i] = device->allocate(plan.elements[i], "memory");
+    buffers[i] = blocking::allocate(*device, plan.elements[i], "memory");
     spaces[i] = buffers[i].get();
   }
   std::vector<std::uint32_t> words(c.count, 7);
   runtime::Buffer& states = *buffers[static_cast<std::size_t>(ir::Space::state)];
   device->upload(states, 0, std::as_bytes(std::span(words)));
-  const auto faults = device->allocate(runtime::kFaultElements, "bad ids");
+  const auto faults = blocking::allocate(*device, runtime::kFaultElements, "bad ids");
   const auto note = runtime::fault_words({0, 0, 99});
   if (noted) device->upload(*faults, 0, std::as_bytes(std::span(note)));
   spaces.faults = faults.get();
   device->submit(*loaded, spaces);
-  device->read(states, 0, std::as_writable_bytes(std::span(words)));
+  blocking::read(*device, states, 0, std::as_writable_bytes(std::span(words)));
   return words;
 }
 

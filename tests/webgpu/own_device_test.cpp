@@ -114,18 +114,19 @@ TEST_F(GpuAdopted, ComputesWithTheLimitsItHasAndStaysAlive) {
     EXPECT_FALSE(gpu->info().timestamps);
     EXPECT_EQ(device_error([&] { gpu->profile(true); }),
               "webgpu: " + gpu->info().name + " has no timestamps");
-    const auto x = gpu->buffer(256, "x"), y = gpu->buffer(256, "y");
-    const auto add = gpu->pipeline(line_kernel("add", "1", "1"));
+    const auto x = make_buffer(*gpu, 256, "x"), y = make_buffer(*gpu, 256, "y");
+    const auto add = make_pipeline(*gpu, line_kernel("add", "1", "1"));
     const Binding xy[] = {{x.get()}, {y.get()}}, both[] = {{x.get()}, {x.get()}};
     gpu->dispatch(*add, *gpu->bind(*add, xy), 1);
-    EXPECT_EQ(read_floats(*gpu, *y), std::vector<float>(64, 1.0f));
+    EXPECT_EQ(read_floats(*gpu, y), std::vector<float>(64, 1.0f));
     gpu->dispatch(*add, *gpu->bind(*add, both), 1);
     expect_starts_with(device_error([&] { gpu->submit(); }), "webgpu: a command was refused: ");
-    EXPECT_EQ(read_floats(*gpu, *y), std::vector<float>(64, 1.0f));
-    expect_starts_with(device_error([&] { gpu->pipeline(line_kernel("bad", "1", "wrong")); }),
+    EXPECT_EQ(read_floats(*gpu, y), std::vector<float>(64, 1.0f));
+    expect_starts_with(device_error([&] { make_pipeline(*gpu, line_kernel("bad", "1", "wrong")); }),
                        "webgpu: the shader of kernel 'bad' was refused:");
     gpu->inject(Fault::buffer_memory);
-    expect_starts_with(device_error([&] { gpu->buffer(256, "z"); }), "webgpu: out of memory: ");
+    expect_starts_with(device_error([&] { make_buffer(*gpu, 256, "z"); }),
+                       "webgpu: out of memory: ");
   }
   EXPECT_EQ(own.errors, 0) << "what tensorgrad causes is not told to the program's callback";
   EXPECT_EQ(own.losses, 0);

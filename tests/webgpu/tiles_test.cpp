@@ -4,21 +4,23 @@
 
 #include "kernels/lower.h"
 #include "kernels/tiles.h"
-#include "runtime/device.h"
+#include "runtime/blocking.h"
 #include "tests/support/gpu_test.h"
 #include "tests/webgpu/products.h"
 
 namespace tensorgrad {
 namespace {
 
+namespace blocking = runtime::blocking;
+
 // The outputs as raw memory.
 std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan,
                            const std::vector<ir::Kernel>& kernels) {
-  const auto loaded = device.load(device.emit(kernels));
-  std::array<std::unique_ptr<runtime::Buffer>, ir::kSpaces> buffers;
+  const auto loaded = blocking::load(device, blocking::emit(device, kernels));
+  std::array<std::shared_ptr<runtime::Buffer>, ir::kSpaces> buffers;
   runtime::Spaces spaces;
   for (std::size_t s = 0; s < buffers.size(); ++s) {
-    buffers[s] = device.allocate(plan.elements[s], "memory");
+    buffers[s] = blocking::allocate(device, plan.elements[s], "memory");
     spaces[s] = buffers[s].get();
   }
   std::mt19937 random(3);
@@ -29,7 +31,7 @@ std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan,
                 std::as_bytes(std::span(values)));
   device.submit(*loaded, spaces);
   std::vector<std::byte> out(static_cast<std::size_t>(plan.bytes(ir::Space::outputs)));
-  device.read(*buffers[static_cast<std::size_t>(ir::Space::outputs)], 0, out);
+  blocking::read(device, *buffers[static_cast<std::size_t>(ir::Space::outputs)], 0, out);
   return out;
 }
 

@@ -8,7 +8,7 @@
 
 #include "kernels/lower.h"
 #include "kernels/tiles.h"
-#include "runtime/device.h"
+#include "runtime/blocking.h"
 #include "tensorgrad/error.h"
 #include "tests/support/gpu_test.h"
 #include "tests/webgpu/common.h"
@@ -92,8 +92,8 @@ TEST_F(GpuTuner, MeasuresOnceAndRemembers) {
   kernels.push_back(kernels[0]);  // the same again
   Reports reports;
   const auto chosen = [&](webgpu::Tuner& tuner) {
-    std::vector<ir::Kernel> out = kernels;
-    tuner.choose(out, {}, reports.callback());
+    const std::vector<ir::Kernel> out =
+        wait_for(webgpu::shared_gpu(), tuner.choose(kernels, {}, reports.callback()), "tiles");
     EXPECT_EQ(tiles_of(out.front()), tiles_of(out.back()));
     return tiles_of(out[0]);
   };
@@ -122,8 +122,10 @@ TEST_F(GpuTuner, LoadingReportsIt) {
   const Environment cache("TENSORGRAD_CACHE", folder.c_str()), on("TENSORGRAD_TUNE", "on");
   const std::shared_ptr<runtime::Device> device = runtime::open_own_device("webgpu", 1);
   Reports reports;
-  device->load(
-      device->emit(kernels::lower(plan_of(kLarge), ir::gpu_model()), 0, reports.callback()),
+  runtime::blocking::load(
+      *device,
+      runtime::blocking::emit(*device, kernels::lower(plan_of(kLarge), ir::gpu_model()), 0,
+                              reports.callback()),
       reports.callback());
   const std::string text = reports.take(), start = "tuning 0 of 1\ntuning 1 of 1\nshaders 0 of ";
   EXPECT_EQ(text.substr(0, start.size()), start) << text;
@@ -138,13 +140,16 @@ TEST_F(GpuTuner, AFailedTrialCostsNothing) {
   const ir::MatmulTiles by_shape = tiles_of(kernels[0]);
   gpu->inject(webgpu::Fault::buffer_memory);
   Reports reports;
-  tuner.choose(kernels, {}, reports.callback());
+  const auto choose = [&](const CompileCallback& progress) {
+    kernels = wait_for(*gpu, tuner.choose(kernels, {}, progress), "tiles");
+  };
+  choose(reports.callback());
   EXPECT_EQ(reports.take(), "tuning 0 of 1\ntuning 1 of 1\n");
   EXPECT_EQ(tiles_of(kernels[0]), by_shape);
   EXPECT_EQ(tuner.measured(), 1);
-  tuner.choose(kernels, {});  // there is room again
+  choose({});  // there is room again
   EXPECT_EQ(tuner.measured(), 2);
-  tuner.choose(kernels, {});  // and now it is known
+  choose({});  // and now it is known
   EXPECT_EQ(tuner.measured(), 2);
 }
 

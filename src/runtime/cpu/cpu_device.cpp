@@ -92,16 +92,6 @@ class CpuLoaded : public Loaded {
   std::vector<Device::Time> times;
 };
 
-class CpuPending : public Pending {
- public:
-  explicit CpuPending(std::vector<std::byte> bytes) : bytes_(std::move(bytes)) {}
-  bool ready() override { return true; }
-  std::span<const std::byte> wait() override { return bytes_; }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
 class CpuDevice : public Device {
  public:
   explicit CpuDevice(int threads) : pool_(threads) {}
@@ -117,8 +107,9 @@ class CpuDevice : public Device {
   std::int64_t largest_buffer() const override {
     return std::numeric_limits<std::int64_t>::max() / 4;
   }
-  std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
-    return std::make_unique<CpuBuffer>(elements, what);
+  Completion<std::shared_ptr<Buffer>> allocate(std::int64_t elements,
+                                               std::string_view what) override {
+    return std::shared_ptr<Buffer>(std::make_shared<CpuBuffer>(elements, what));
   }
 
   void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
@@ -126,36 +117,28 @@ class CpuDevice : public Device {
       std::memcpy(static_cast<CpuBuffer&>(buffer).data() + offset, bytes.data(), bytes.size());
   }
 
-  void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) override {
-    if (!bytes.empty())
-      std::memcpy(bytes.data(), static_cast<const CpuBuffer&>(buffer).data() + offset,
-                  bytes.size());
+  Completion<Done> read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> to,
+                        std::shared_ptr<const void>) override {
+    if (!to.empty())
+      std::memcpy(to.data(), static_cast<const CpuBuffer&>(buffer).data() + offset, to.size());
+    return Done{};
   }
 
-  std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset,
-                                      std::int64_t bytes) override {
-    std::vector<std::byte> out;
-    try {
-      out.resize(usize(bytes));
-    } catch (const std::bad_alloc&) {
-      throw OutOfMemoryError(
-          fmt::format("cpu: out of memory: {} for the results of an earlier run", in_mib(bytes)));
-    }
-    read(buffer, offset, out);
-    return std::make_unique<CpuPending>(std::move(out));
+  Completion<std::shared_ptr<const Emitted>> emit(std::vector<ir::Kernel> kernels, int tag,
+                                                  CompileCallback progress) override {
+    return std::shared_ptr<const Emitted>(std::make_shared<CpuEmitted>(kernels, tag, progress));
   }
-
-  std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
-                                      const CompileCallback& progress) override {
-    return std::make_shared<CpuEmitted>(kernels, tag, progress);
-  }
-  std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
-                               const CompileCallback&) override {
-    return std::make_shared<CpuLoaded>(std::static_pointer_cast<const CpuEmitted>(emitted));
+  Completion<std::shared_ptr<Loaded>> load(std::shared_ptr<const Emitted> emitted, CompileCallback,
+                                           Combine) override {
+    return std::shared_ptr<Loaded>(
+        std::make_shared<CpuLoaded>(std::static_pointer_cast<const CpuEmitted>(emitted)));
   }
 
   bool immediate() const override { return true; }
-  void wait() override {}
+  bool full() override { return false; }
+  Completion<Done> done() override { return Done{}; }
+  void poll(std::chrono::nanoseconds) override {}
+  std::chrono::seconds patience() const override { return std::chrono::seconds(600); }
 
   void submit(Loaded& loaded, const Spaces& spaces) override {
     cpu::Memory memory;
@@ -183,7 +166,7 @@ class CpuDevice : public Device {
   }
 
   void profile(bool on) override { profiling_ = on; }
-  std::vector<Time> take_times(Loaded& loaded) override {
+  Completion<std::vector<Time>> take_times(Loaded& loaded) override {
     return static_cast<CpuLoaded&>(loaded).times;
   }
 

@@ -11,8 +11,6 @@ namespace tensorgrad::webgpu {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // The message of the library without its source locations and empty lines.
 std::string tidy(std::string_view message) {
   std::istringstream lines{std::string(message)};
@@ -146,7 +144,9 @@ Connection::Connection(const Library& library, api::Device adopted, const GpuOpt
 }
 
 Connection::~Connection() {
-  if (!adopted_ && device_) call.DeviceDestroy(device());
+  if (adopted_ || !device_) return;
+  call.DeviceDestroy(device());
+  for (const api::Future future : aborted_) done(future);
 }
 
 void Connection::describe_device() {
@@ -177,32 +177,67 @@ bool Connection::done(api::Future future) {
          info_of.completed;
 }
 
-void Connection::wait(api::Future future, const char* what) {
-  // The longest time until the loss of the device is detected.
-  const std::chrono::nanoseconds patience = options.patience,
-                                 slice = std::chrono::milliseconds(200);
-  // The instance of an adopted device may have been created without timed waits. It would then
-  // print a line to stderr for each timed wait.
-  const auto slice_ns =
-      adopted_ ? 0 : static_cast<std::uint64_t>(std::min(patience, slice).count());
-  const auto end = Clock::now() + patience;
-  for (;;) {
-    api::FutureWaitInfo info_of{future};
-    call.InstanceWaitAny(instance_.get(), 1, &info_of, slice_ns);
-    if (info_of.completed) return;
-    watch();
-    if (adopted_) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    if (Clock::now() > end)
-      throw DeviceError(fmt::format("webgpu: the device hangs: {} took longer than {} s", what,
-                                    options.patience.count()));
+bool Connection::run_arrived() {
+  bool any = false;
+  while (!queued_.empty() && done(queued_.front().future)) {
+    const Then then = std::move(queued_.front().then);
+    queued_.pop_front();
+    then(nullptr);
+    any = true;
   }
+  // The functions may add more, which come at the end.
+  for (std::size_t i = 0, left = objects_.size(); left > 0 && i < objects_.size(); --left) {
+    if (!done(objects_[i].future)) {
+      ++i;
+      continue;
+    }
+    const Then then = std::move(objects_[i].then);
+    objects_.erase(objects_.begin() + static_cast<std::ptrdiff_t>(i));
+    then(nullptr);
+    any = true;
+  }
+  return any;
+}
+
+void Connection::poll(std::chrono::nanoseconds longest) {
+  if (!run_arrived() && longest.count() > 0 && !(queued_.empty() && objects_.empty())) {
+    if (adopted_) {
+      // The instance of an adopted device may have been created without timed waits. It would then
+      // print a line to stderr for each timed wait.
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    } else {
+      // Dawn does not wait for futures of both kinds at once.
+      const bool both = !queued_.empty() && !objects_.empty();
+      api::FutureWaitInfo oldest{(queued_.empty() ? objects_ : queued_).front().future};
+      const auto slice =
+          both ? std::min<std::chrono::nanoseconds>(longest, std::chrono::milliseconds(1))
+               : longest;
+      call.InstanceWaitAny(instance_.get(), 1, &oldest, static_cast<std::uint64_t>(slice.count()));
+    }
+    run_arrived();
+  }
+  if (queued_.empty() && objects_.empty()) return;  // the next call throws what was reported
+  try {
+    watch();
+  } catch (const DeviceError&) {
+    abort(std::current_exception());
+  }
+}
+
+void Connection::abort(const std::exception_ptr& error) {
+  const auto queued = std::exchange(queued_, {}), objects = std::exchange(objects_, {});
+  for (const auto* list : {&queued, &objects})
+    for (const UnderWay& each : *list) {
+      aborted_.push_back(each.future);
+      each.then(error);
+    }
 }
 
 void Connection::begin_scope(api::ErrorFilter filter) {
   call.DevicePushErrorScope(device(), filter);
 }
 
-std::string Connection::end_scope() {
+Completion<std::string> Connection::end_scope() {
   const auto message = std::make_shared<std::string>();
   api::CallbackInfo<api::PopErrorScopeCallback> popped;
   popped.callback = [](api::Status status, api::ErrorType type, api::StringView text,
@@ -211,12 +246,24 @@ std::string Connection::end_scope() {
     if (status == api::Status::success && type != api::ErrorType::none) *result = tidy(text.view());
   };
   popped.userdata1 = lent(message);
-  wait(call.DevicePopErrorScope(device(), popped), "checking a new object");
-  return *message;
+  const api::Future future = call.DevicePopErrorScope(device(), popped);
+  if (done(future)) return *message;
+  Completion<std::string> out;
+  when_object(future, [out, message](const std::exception_ptr& error) {
+    error ? out.set_error(error) : out.set(*message);
+  });
+  return out;
 }
 
-Handle<api::BufferImpl> Connection::make_buffer(std::uint64_t bytes, std::uint64_t usage,
-                                                std::string_view what) {
+void Connection::report_end_of_scope() {
+  end_scope().then([reports = reports_](const Completion<std::string>& scope) {
+    if (!scope.error() && !scope.get().empty())
+      reports->error(api::ErrorType::validation, scope.get());
+  });
+}
+
+Connection::NewBuffer Connection::make_buffer(std::uint64_t bytes, std::uint64_t usage,
+                                              std::string_view what) {
   api::DawnFakeBufferOom fault;
   fault.at_device = 1;
   api::BufferDescriptor descriptor;
@@ -227,13 +274,14 @@ Handle<api::BufferImpl> Connection::make_buffer(std::uint64_t bytes, std::uint64
   begin_scope(api::ErrorFilter::out_of_memory);
   Handle<api::BufferImpl> buffer(call.DeviceCreateBuffer(device(), &descriptor),
                                  call.BufferRelease);
-  if (const std::string message = end_scope(); !message.empty()) {
+  const auto checked = end_scope().map([bytes, name = std::string(what),
+                                        adapter = info.name](const std::string& message) {
+    if (message.empty()) return Done{};
     throw OutOfMemoryError(fmt::format("webgpu: out of memory: {} for {} on {}\n  the driver: {}",
-                                       in_mib(static_cast<std::int64_t>(bytes)), what, info.name,
+                                       in_mib(static_cast<std::int64_t>(bytes)), name, adapter,
                                        message));
-  }
-  check();
-  return buffer;
+  });
+  return {std::move(buffer), checked};
 }
 
 void Connection::inject(Fault fault) {

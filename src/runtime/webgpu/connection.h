@@ -1,12 +1,15 @@
-// An open device: its handles, its error reports, and waits with a time limit.
+// An open device: its handles, its error reports, and the futures that have not arrived yet.
 #pragma once
 
 #include <atomic>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "runtime/webgpu/gpu.h"
+#include "support/completion.h"
 
 namespace tensorgrad::webgpu {
 
@@ -16,6 +19,7 @@ class Reports {
   void error(api::ErrorType type, std::string_view message);
   void lost(std::string_view message);
   void raise();  // throws the first error once; throws the loss of the device every time
+  bool any() const { return any_; }
   bool is_lost() {
     std::lock_guard lock(mutex_);
     return !lost_.empty();
@@ -56,23 +60,43 @@ class Connection {
   void check();  // throws reported errors
   void watch();  // check(), also for the loss of an adopted device
   bool is_lost() const { return reports_->is_lost(); }
-  void report(api::ErrorType type, std::string_view message) { reports_->error(type, message); }
-  bool done(api::Future future);                    // does not block
-  void wait(api::Future future, const char* what);  // throws if the device is lost or hangs
+  bool done(api::Future future);  // does not block
 
-  // For the creation of objects: errors of this kind go to the matching end_scope(), which returns
-  // their text.
+  // Calls `then` when the future has arrived: from poll(), or with an error if the device fails
+  // before. Futures of the queue arrive in order.
+  using Then = std::function<void(const std::exception_ptr& error)>;
+  void when_queue(api::Future future, Then then) { queued_.push_back({future, std::move(then)}); }
+  void when_object(api::Future future, Then then) { objects_.push_back({future, std::move(then)}); }
+  // Runs the functions whose futures have arrived. If there is none, blocks for `longest` at most.
+  void poll(std::chrono::nanoseconds longest);
+  // Ends everything that is under way with this error.
+  void abort(const std::exception_ptr& error);
+
+  // For the creation of objects: errors of this kind go to the matching end_scope(), whose
+  // completion is their text, or empty.
   void begin_scope(api::ErrorFilter filter);
-  std::string end_scope();
+  Completion<std::string> end_scope();
+  // For an adopted device, whose owner has the callback for errors: the next call throws the error.
+  void report_end_of_scope();
 
-  // `what` names the buffer in an out-of-memory error.
-  Handle<api::BufferImpl> make_buffer(std::uint64_t bytes, std::uint64_t usage,
-                                      std::string_view what);
+  // The buffer can be used at once. The completion is an OutOfMemoryError if there was no memory;
+  // commands that use the buffer are refused then. `what` names the buffer in the error.
+  struct NewBuffer {
+    Handle<api::BufferImpl> handle;
+    Completion<Done> checked;
+  };
+  NewBuffer make_buffer(std::uint64_t bytes, std::uint64_t usage, std::string_view what);
 
   void inject(Fault fault);
 
  private:
+  struct UnderWay {
+    api::Future future;
+    Then then;
+  };
+
   void describe_device();
+  bool run_arrived();
 
   Handle<api::InstanceImpl> instance_;
   Handle<api::DeviceImpl> device_;
@@ -81,6 +105,8 @@ class Connection {
   bool adopted_ = false;
   bool buffer_fault_ = false;
   api::Future lost_;
+  std::deque<UnderWay> queued_, objects_;
+  std::vector<api::Future> aborted_;  // their callbacks run when the device is destroyed
 };
 
 }  // namespace tensorgrad::webgpu

@@ -13,9 +13,6 @@ namespace tensorgrad::webgpu {
 
 namespace {
 
-// Larger transfers are split, so that they need little staging memory.
-constexpr std::uint64_t kPiece = 16u << 20;
-
 [[noreturn]] void too_large(std::uint64_t bytes, std::string_view what, const char* where,
                             std::uint64_t limit, std::string_view adapter) {
   throw OutOfMemoryError(fmt::format("webgpu: too large: {} for {} in one {}; {} allows {}",
@@ -50,7 +47,9 @@ struct Gpu::Parts {
   Staging staging;
   Pipelines pipelines;
   Handle<api::BufferImpl> resolved{nullptr, nullptr};  // timestamps
-  std::vector<std::shared_ptr<PendingRead>> times;
+  // Times on their way, one entry per submission.
+  using Times = std::vector<DispatchTime>;
+  std::vector<std::pair<std::shared_ptr<Times>, Completion<Done>>> times;
 };
 
 std::unique_ptr<Gpu> Gpu::open(std::size_t adapter, const GpuOptions& options) {
@@ -71,11 +70,10 @@ std::unique_ptr<Gpu> Gpu::adopt(void* device, const Library& from, const GpuOpti
 Gpu::Gpu(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Gpu::~Gpu() {
-  try {
-    parts_->stream.wait();
-  } catch (const Error&) {
-    // A destructor must not throw.
-  }
+  const auto closed = std::make_exception_ptr(
+      DeviceError("webgpu: the device was closed before the work finished"));
+  parts_->staging.abort_recorded(closed);
+  parts_->connection.abort(closed);
 }
 
 const AdapterInfo& Gpu::info() const { return parts_->connection.info; }
@@ -86,15 +84,15 @@ void Gpu::inject(Fault fault) { parts_->connection.inject(fault); }
 
 // --- buffers ------------------------------------------------------------------------------------
 
-std::shared_ptr<Buffer> Gpu::buffer(std::uint64_t bytes, std::string_view what) {
+Completion<std::shared_ptr<Buffer>> Gpu::buffer(std::uint64_t bytes, std::string_view what) {
   check();
   if (bytes > limits().buffer_bytes)
     too_large(bytes, what, "buffer", limits().buffer_bytes, info().name);
-  return std::make_shared<Buffer>(
-      parts_->connection.make_buffer(
-          bytes, api::kUsageStorage | api::kUsageUniform | api::kUsageCopySrc | api::kUsageCopyDst,
-          what),
-      bytes);
+  auto made = parts_->connection.make_buffer(
+      bytes, api::kUsageStorage | api::kUsageUniform | api::kUsageCopySrc | api::kUsageCopyDst,
+      what);
+  const auto buffer = std::make_shared<Buffer>(std::move(made.handle), bytes);
+  return made.checked.map([buffer](Done&) { return buffer; });
 }
 
 void Gpu::check_binding(std::uint64_t bytes, std::string_view what) const {
@@ -117,40 +115,67 @@ void Gpu::write(const Buffer& to, std::uint64_t offset, std::span<const std::byt
   }
 }
 
-std::shared_ptr<PendingRead> Gpu::read_later(const Buffer& from, std::uint64_t offset,
-                                             std::uint64_t bytes) {
-  check_range("read", from, offset, bytes);
-  check();
-  return parts_->staging.read(from.get(), offset, bytes);
-}
+namespace {
 
-void Gpu::read(const Buffer& from, std::uint64_t offset, std::span<std::byte> bytes) {
-  check_range("read", from, offset, bytes.size());
-  check();
-  std::shared_ptr<PendingRead> last;  // copies one piece while the device sends the next
-  while (!bytes.empty()) {
-    const auto piece = bytes.first(std::min<std::size_t>(bytes.size(), kPiece));
-    auto next = parts_->staging.read(from.get(), offset, piece.size(), piece.data());
-    submit();
-    if (last) last->wait();
-    last = std::move(next);
-    offset += piece.size();
-    bytes = bytes.subspan(piece.size());
+// A read in pieces, so that it needs little staging memory.
+struct Transfer : std::enable_shared_from_this<Transfer> {
+  Staging& staging;
+  std::shared_ptr<const Buffer> from;
+  std::uint64_t offset;
+  std::span<std::byte> rest;
+  std::shared_ptr<const void> owner;
+  int under_way = 0;
+  Completion<Done> done;
+
+  Transfer(Staging& s, std::shared_ptr<const Buffer> f, std::uint64_t o, std::span<std::byte> to,
+           std::shared_ptr<const void> own)
+      : staging(s), from(std::move(f)), offset(o), rest(to), owner(std::move(own)) {}
+
+  void advance() {
+    while (!rest.empty() && (under_way == 0 || !staging.full())) {
+      const auto piece = rest.first(std::min<std::size_t>(rest.size(), Gpu::kPiece));
+      const std::uint64_t at = std::exchange(offset, offset + piece.size());
+      rest = rest.subspan(piece.size());
+      ++under_way;
+      staging.read(from->get(), at, piece, owner)
+          .then([self = shared_from_this()](const Completion<Done>& one) { self->arrived(one); });
+    }
   }
-  if (last) last->wait();
+  void arrived(const Completion<Done>& one) {
+    --under_way;
+    if (one.error()) {
+      rest = {};
+      return done.set_error(one.error());
+    }
+    if (rest.empty() && under_way == 0) return done.set(Done{});
+    try {
+      advance();
+    } catch (const Error&) {
+      done.set_error(std::current_exception());
+    }
+  }
+};
+
+}  // namespace
+
+Completion<Done> Gpu::read(std::shared_ptr<const Buffer> from, std::uint64_t offset,
+                           std::span<std::byte> to, std::shared_ptr<const void> owner) {
+  check_range("read", *from, offset, to.size());
   check();
+  if (to.empty()) return Done{};
+  if (to.size() <= kPiece) return parts_->staging.read(from->get(), offset, to, std::move(owner));
+  const auto transfer =
+      std::make_shared<Transfer>(parts_->staging, std::move(from), offset, to, std::move(owner));
+  transfer->advance();
+  return transfer->done;
 }
 
 // --- kernels ------------------------------------------------------------------------------------
 
-std::vector<std::shared_ptr<const Pipeline>> Gpu::pipelines(std::span<const PipelineSpec> specs,
-                                                            const CompileCallback& progress) {
+Completion<Gpu::PipelineList> Gpu::pipelines(std::span<const PipelineSpec> specs,
+                                             const CompileCallback& progress) {
   check();
   return parts_->pipelines.get(specs, progress);
-}
-
-std::shared_ptr<const Pipeline> Gpu::pipeline(const PipelineSpec& spec) {
-  return pipelines({&spec, 1}).front();
 }
 
 std::shared_ptr<const BindGroup> Gpu::bind(const Pipeline& pipeline,
@@ -184,9 +209,39 @@ void Gpu::submit() {
   parts_->stream.submit();
 }
 
-void Gpu::wait() { parts_->stream.wait(); }
+Completion<Done> Gpu::done() {
+  check();
+  return parts_->stream.done();
+}
 
-bool Gpu::idle() { return parts_->stream.idle(); }
+bool Gpu::idle() {
+  parts_->connection.poll(std::chrono::nanoseconds(0));
+  return parts_->stream.in_flight() < 2;
+}
+
+bool Gpu::full() {
+  const auto beyond = [&] {
+    return parts_->stream.in_flight() > parts_->connection.options.max_in_flight ||
+           parts_->staging.full();
+  };
+  if (!beyond()) return false;
+  poll(std::chrono::nanoseconds(0));
+  return beyond();
+}
+
+void Gpu::poll(std::chrono::nanoseconds longest) {
+  if (parts_->staging.recorded()) {
+    try {
+      submit();
+    } catch (const DeviceError&) {
+      parts_->staging.abort_recorded(std::current_exception());
+      parts_->connection.abort(std::current_exception());
+    }
+  }
+  parts_->connection.poll(longest);
+}
+
+std::chrono::seconds Gpu::patience() const { return parts_->connection.options.patience; }
 
 // --- times --------------------------------------------------------------------------------------
 
@@ -195,27 +250,31 @@ void Gpu::profile(bool on) {
   if (on && !info().timestamps)
     throw DeviceError(fmt::format("webgpu: {} has no timestamps", info().name));
   if (on && !parts_->resolved)
-    parts_->resolved = parts_->connection.make_buffer(
-        8 * Stream::kQueries, api::kUsageQueryResolve | api::kUsageCopySrc, "timestamps");
+    parts_->resolved = parts_->connection
+                           .make_buffer(8 * Stream::kQueries,
+                                        api::kUsageQueryResolve | api::kUsageCopySrc, "timestamps")
+                           .handle;
   parts_->stream.profile(on);
 }
 
 void Gpu::Parts::collect_times() {
   if (stream.timed() == 0) return;
   stream.resolve_times(resolved.get());
-  times.push_back(staging.read(resolved.get(), 0, 16ull * stream.timed()));
+  const auto own = std::make_shared<Times>(stream.timed());
+  times.emplace_back(own,
+                     staging.read(resolved.get(), 0, std::as_writable_bytes(std::span(*own)), own));
 }
 
-std::vector<DispatchTime> Gpu::take_times() {
+Completion<std::vector<DispatchTime>> Gpu::take_times() {
   submit();
-  std::vector<DispatchTime> all;
-  for (const auto& read : std::exchange(parts_->times, {})) {
-    const auto bytes = read->wait();
-    const std::size_t before = all.size();
-    all.resize(before + bytes.size() / sizeof(DispatchTime));
-    std::memcpy(all.data() + before, bytes.data(), bytes.size());
-  }
-  return all;
+  std::vector<Completion<Done>> reads;
+  const auto parts = std::exchange(parts_->times, {});
+  for (const auto& part : parts) reads.push_back(part.second);
+  return all(reads).map([parts](Done&) {
+    std::vector<DispatchTime> list;
+    for (const auto& [times, read] : parts) list.insert(list.end(), times->begin(), times->end());
+    return list;
+  });
 }
 
 }  // namespace tensorgrad::webgpu

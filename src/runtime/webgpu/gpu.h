@@ -2,9 +2,11 @@
 // nothing about tensors.
 //
 // Calls take effect in order. Commands are recorded until submit(). A call that must come after
-// them (a write, waiting for a read) submits them first. Use it from one thread at a time. Every
-// failure is a DeviceError. The device reports some errors asynchronously; the next call throws
-// them. After the device is lost, every call throws. Every wait has a time limit.
+// them (a write, poll() if a read is recorded) submits them first. No call blocks, except poll() if
+// it is asked to. Completions are completed inside poll(), or are ready when a call returns them.
+// Use it from one thread at a time. Every failure is a DeviceError. The device reports some errors
+// asynchronously: they end what is under way, or else the next call throws them. After the device
+// is lost, every call throws.
 #pragma once
 
 #include <chrono>
@@ -18,13 +20,15 @@
 #include <vector>
 
 #include "runtime/webgpu/adapters.h"
+#include "support/completion.h"
+#include "support/wait.h"
 #include "tensorgrad/progress.h"
 
 namespace tensorgrad::webgpu {
 
 struct GpuOptions {
-  int max_in_flight = 8;                    // submissions; one more waits for the oldest
-  std::uint64_t staging_bytes = 64u << 20;  // for reads in flight; one more waits for the oldest
+  int max_in_flight = 8;                    // submissions; with more it is full()
+  std::uint64_t staging_bytes = 64u << 20;  // for reads in flight; with more it is full()
   std::chrono::seconds patience{600};  // time limit of a wait; longer means that the device hangs
   std::vector<std::string> enable, disable;  // names of Dawn's toggles
 };
@@ -35,7 +39,6 @@ enum class Access : char { read = 'r', write = 'w', uniform = 'u' };
 class Buffer;
 class Pipeline;
 class BindGroup;
-class PendingRead;
 
 // One compute shader. Its buffers are @group(0) @binding(0), @binding(1), ... in the order of
 // `accesses`.
@@ -72,7 +75,7 @@ enum class Fault {
   buffer_memory,  // the next buffer() runs out of memory
 };
 
-class Gpu {
+class Gpu : public Pollable {
  public:
   // Opens the adapter with this index in adapters(), with all its limits and, if it has them,
   // timestamps, subgroups and f16.
@@ -80,28 +83,31 @@ class Gpu {
   // Uses a WGPUDevice of the program, created by `library`. Never destroys it.
   static std::unique_ptr<Gpu> adopt(void* device, const Library& library,
                                     const GpuOptions& options = {});
-  ~Gpu();
+  ~Gpu() override;  // what is under way fails
 
   // Describes the adapter. Limits and features are those of the open device.
   const AdapterInfo& info() const;
   const Limits& limits() const { return info().limits; }
 
   // Allocates zeroed memory. `what` names it in errors.
-  std::shared_ptr<Buffer> buffer(std::uint64_t bytes, std::string_view what);
+  Completion<std::shared_ptr<Buffer>> buffer(std::uint64_t bytes, std::string_view what);
   // Throws if something of this size does not fit one binding.
   void check_binding(std::uint64_t bytes, std::string_view what) const;
   // Offsets and sizes are multiples of 4 in all of the following.
   void write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> bytes);
-  void read(const Buffer& from, std::uint64_t offset, std::span<std::byte> bytes);
-  // Reads the bytes as of this point of the stream, asynchronously.
-  std::shared_ptr<PendingRead> read_later(const Buffer& from, std::uint64_t offset,
-                                          std::uint64_t bytes);
+  // Reads the bytes as of this point of the stream. `owner` keeps `to` alive; if nobody else holds
+  // it, the bytes are dropped. A read of more than Gpu::kPiece goes piece by piece: do not change
+  // the buffer until it is done.
+  Completion<Done> read(std::shared_ptr<const Buffer> from, std::uint64_t offset,
+                        std::span<std::byte> to, std::shared_ptr<const void> owner);
+  static constexpr std::uint64_t kPiece = 16u << 20;
 
   // Equal specs share a pipeline as long as one is in use. The pipelines of one call compile in
-  // parallel if the driver can. `progress` reports how many are compiled.
-  std::vector<std::shared_ptr<const Pipeline>> pipelines(std::span<const PipelineSpec> specs,
-                                                         const CompileCallback& progress = {});
-  std::shared_ptr<const Pipeline> pipeline(const PipelineSpec& spec);
+  // parallel if the driver can. `progress` reports how many are compiled; an exception of it is the
+  // error of the completion.
+  using PipelineList = std::vector<std::shared_ptr<const Pipeline>>;
+  Completion<PipelineList> pipelines(std::span<const PipelineSpec> specs,
+                                     const CompileCallback& progress = {});
   // The group keeps the buffers alive.
   std::shared_ptr<const BindGroup> bind(const Pipeline& pipeline,
                                         std::span<const Binding> bindings);
@@ -112,22 +118,25 @@ class Gpu {
   void copy(const Buffer& from, std::uint64_t from_offset, const Buffer& to,
             std::uint64_t to_offset, std::uint64_t bytes);
   void clear(const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes);
-  void submit();  // does nothing if nothing is recorded
-  void wait();    // blocks until all submitted work is done
-  bool idle();    // whether almost all submitted work is done; does not block
+  void submit();            // does nothing if nothing is recorded
+  Completion<Done> done();  // submits; ready when all submitted work is done
+  bool idle();              // whether almost all submitted work is done
+  bool full();              // whether more is in flight than there should be
   Counts counts() const;
 
   // From now on, each dispatch has its own pass with timestamps. Needs info().timestamps.
   void profile(bool on);
-  // The times of the dispatches since profile(true) or the last call, in order. Blocks.
-  std::vector<DispatchTime> take_times();
+  // The times of the dispatches since profile(true) or the last call, in order.
+  Completion<std::vector<DispatchTime>> take_times();
+
+  void poll(std::chrono::nanoseconds longest) override;
+  std::chrono::seconds patience() const override;
 
   void check();  // throws reported errors
   bool lost() const;
   void inject(Fault fault);
 
  private:
-  friend class PendingRead;
   struct Parts;
   explicit Gpu(std::unique_ptr<Parts> parts);
   std::unique_ptr<Parts> parts_;
@@ -143,26 +152,6 @@ class Buffer {
  private:
   Handle<api::BufferImpl> handle_;
   std::uint64_t bytes_;
-};
-
-// An asynchronous read. May be dropped unread. If its Gpu is destroyed before the read is ready,
-// waiting for it is an error.
-class PendingRead {
- public:
-  bool ready();                       // does not block; false while the read is not submitted
-  std::span<const std::byte> wait();  // submits and blocks if needed; valid as long as this object
-
- private:
-  friend class Staging;
-  class Staging* staging_ = nullptr;  // null: the read is finished
-  Handle<api::BufferImpl> buffer_{nullptr, nullptr};
-  std::uint64_t capacity_ = 0, size_ = 0;
-  api::Future mapped_;
-  bool submitted_ = false;
-  std::shared_ptr<std::string> problem_ =
-      std::make_shared<std::string>();  // the error; empty if there is none
-  std::vector<std::byte> bytes_;
-  std::byte* target_ = nullptr;  // destination of the bytes instead of bytes_
 };
 
 }  // namespace tensorgrad::webgpu

@@ -1,6 +1,7 @@
 #include "runtime/webgpu/pipelines.h"
 
 #include <sstream>
+#include <unordered_set>
 
 #include "support/fail.h"
 #include "support/integers.h"
@@ -61,7 +62,8 @@ std::shared_ptr<const Layout> Pipelines::layout(const std::vector<Access>& acces
   return known;
 }
 
-std::string Pipelines::compiler_lines(api::ShaderModule module, const std::string& wgsl) {
+Completion<std::string> Pipelines::compiler_lines(api::ShaderModule module,
+                                                  const std::string& wgsl) {
   struct Found {
     std::string wgsl, text;
   };
@@ -79,100 +81,118 @@ std::string Pipelines::compiler_lines(api::ShaderModule module, const std::strin
     }
   };
   told.userdata1 = lent(found);
-  connection_.wait(connection_.call.ShaderModuleGetCompilationInfo(module, told),
-                   "the shader compiler's messages");
-  return found->text;
+  Completion<std::string> out;
+  connection_.when_object(connection_.call.ShaderModuleGetCompilationInfo(module, told),
+                          [out, found](const std::exception_ptr& error) {
+                            error ? out.set_error(error) : out.set(found->text);
+                          });
+  return out;
 }
 
-Handle<api::ShaderModuleImpl> Pipelines::module(const PipelineSpec& spec) {
+Completion<Done> Pipelines::check_shader(Job& job) {
   const api::Functions& call = connection_.call;
   api::ShaderSourceWgsl source;
-  source.code = std::string_view(spec.wgsl);
+  source.code = std::string_view(job.spec.wgsl);
   api::LabelDescriptor descriptor;
   descriptor.next = &source.chain;
-  descriptor.label = std::string_view(spec.name);
+  descriptor.label = std::string_view(job.spec.name);
   connection_.begin_scope(api::ErrorFilter::validation);
-  Handle<api::ShaderModuleImpl> module(
-      call.DeviceCreateShaderModule(connection_.device(), &descriptor), call.ShaderModuleRelease);
-  if (const std::string message = connection_.end_scope(); !message.empty()) {
-    const std::string lines = compiler_lines(module.get(), spec.wgsl);
-    throw DeviceError(fmt::format("webgpu: the shader of kernel '{}' was refused:{}", spec.name,
-                                  lines.empty() ? "\n  " + message : lines));
-  }
-  return module;
+  job.module = {call.DeviceCreateShaderModule(connection_.device(), &descriptor),
+                call.ShaderModuleRelease};
+  return connection_.end_scope().map([this, module = job.module, name = job.spec.name,
+                                      wgsl = job.spec.wgsl](const std::string& message) {
+    if (message.empty()) return Completion<Done>(Done{});
+    return compiler_lines(module.get(), wgsl).map([name, message](const std::string& lines) {
+      throw DeviceError(fmt::format("webgpu: the shader of kernel '{}' was refused:{}", name,
+                                    lines.empty() ? "\n  " + message : lines));
+      return Done{};
+    });
+  });
 }
 
-std::vector<std::shared_ptr<const Pipeline>> Pipelines::get(std::span<const PipelineSpec> specs,
-                                                            const CompileCallback& progress) {
+Completion<Done> Pipelines::compile(Job& job) {
   const api::Functions& call = connection_.call;
-  struct Job {
-    const PipelineSpec* spec;
-    Handle<api::ShaderModuleImpl> module;
-    std::shared_ptr<const Layout> layout;
-    std::shared_ptr<Answer> answer;
-    api::Future future = {};
+  std::vector<api::ConstantEntry> constants;
+  for (const auto& [name, value] : job.spec.overrides)
+    constants.push_back({nullptr, std::string_view(name), value});
+  api::ComputePipelineDescriptor descriptor;
+  descriptor.label = std::string_view(job.spec.name);
+  descriptor.layout = job.layout->pipeline.get();
+  descriptor.module = job.module.get();
+  descriptor.entry_point = std::string_view(job.spec.entry);
+  descriptor.constant_count = constants.size();
+  descriptor.constants = constants.data();
+  const auto answer = std::make_shared<Answer>(Answer{{nullptr, call.ComputePipelineRelease}, {}});
+  api::CallbackInfo<api::CreatePipelineCallback> done;
+  done.callback = [](api::Status, api::ComputePipeline pipeline, api::StringView message,
+                     void* lent_answer, void*) {
+    const auto own = taken_back<Answer>(lent_answer);
+    own->pipeline.reset(pipeline);
+    own->message = message.view();
   };
-  std::vector<Job> jobs;
-  std::unordered_map<std::string, std::size_t> job_of;
-  std::vector<std::string> keys;
-  std::vector<std::shared_ptr<const Pipeline>> result;
+  done.userdata1 = lent(answer);
+  Completion<Done> out;
+  connection_.when_object(
+      call.DeviceCreateComputePipelineAsync(connection_.device(), &descriptor, done),
+      [out, answer](const std::exception_ptr& error) {
+        error ? out.set_error(error) : out.set(Done{});
+      });
+  return out.map([this, answer, &job](Done&) {
+    if (!answer->pipeline) {
+      connection_.check();  // the loss of the device is the better reason
+      throw DeviceError(fmt::format("webgpu: kernel '{}' was refused: {}{}", job.spec.name,
+                                    answer->message, excerpt(job.spec.wgsl, 0, 12)));
+    }
+    job.made = std::make_shared<const Pipeline>(std::move(answer->pipeline), job.layout);
+    return Done{};
+  });
+}
+
+void Pipelines::Build::report() const {
+  if (progress) progress({done, static_cast<std::int64_t>(jobs.size()), CompileWork::shaders});
+}
+
+Completion<Gpu::PipelineList> Pipelines::get(std::span<const PipelineSpec> specs,
+                                             const CompileCallback& progress) {
+  const auto build = std::make_shared<Build>();
+  build->progress = progress;
+  std::unordered_set<std::string> asked;
   for (const PipelineSpec& spec : specs) {
-    keys.push_back(key_of(spec));
-    result.push_back(made_[keys.back()].lock());
-    if (result.back() || !job_of.emplace(keys.back(), jobs.size()).second) continue;
-    jobs.push_back({&spec, {nullptr, nullptr}, nullptr, nullptr});
+    build->keys.push_back(key_of(spec));
+    const std::string& key = build->keys.back();
+    build->result.push_back(made_[key].lock());
+    if (build->result.back() || !asked.insert(key).second) continue;
+    build->jobs.push_back(std::make_shared<Job>(Job{spec, key, nullptr, nullptr, nullptr}));
   }
-  const auto total = static_cast<std::int64_t>(jobs.size());
-  const auto report = [&](std::int64_t done) {
-    if (progress) progress({done, total, CompileWork::shaders});
-  };
-  report(0);
-  for (Job& job : jobs) {  // reports refused shaders before compiling any
-    job.module = module(*job.spec);
-    job.layout = layout(job.spec->accesses);
-    job.answer = std::make_shared<Answer>(Answer{{nullptr, call.ComputePipelineRelease}, {}});
+  build->report();
+  std::vector<Completion<Done>> checks;
+  for (const auto& job : build->jobs) {  // reports refused shaders before compiling any
+    checks.push_back(check_shader(*job));
+    job->layout = layout(job->spec.accesses);
   }
-  for (Job& job : jobs) {
-    std::vector<api::ConstantEntry> constants;
-    for (const auto& [name, value] : job.spec->overrides)
-      constants.push_back({nullptr, std::string_view(name), value});
-    api::ComputePipelineDescriptor descriptor;
-    descriptor.label = std::string_view(job.spec->name);
-    descriptor.layout = job.layout->pipeline.get();
-    descriptor.module = job.module.get();
-    descriptor.entry_point = std::string_view(job.spec->entry);
-    descriptor.constant_count = constants.size();
-    descriptor.constants = constants.data();
-    api::CallbackInfo<api::CreatePipelineCallback> done;
-    done.callback = [](api::Status, api::ComputePipeline pipeline, api::StringView message,
-                       void* answer, void*) {
-      const auto own = taken_back<Answer>(answer);
-      own->pipeline.reset(pipeline);
-      own->message = message.view();
-    };
-    done.userdata1 = lent(job.answer);
-    job.future = call.DeviceCreateComputePipelineAsync(connection_.device(), &descriptor, done);
-  }
-  for (std::int64_t i = 0; i < total; ++i) {
-    connection_.wait(jobs[usize(i)].future, "compiling a kernel");
-    report(i + 1);
-  }
+  return all(checks)
+      .map([this, build](Done&) {
+        std::vector<Completion<Done>> compiled;
+        for (const auto& job : build->jobs)
+          compiled.push_back(compile(*job).map([build, job](Done&) {
+            ++build->done;
+            build->report();
+            return Done{};
+          }));
+        return all(compiled);
+      })
+      .map([this, build](Done&) { return finish(*build); });
+}
+
+Gpu::PipelineList Pipelines::finish(Build& build) {
   connection_.check();
-  std::vector<std::shared_ptr<const Pipeline>> made;
-  for (const Job& job : jobs) {
-    if (!job.answer->pipeline)
-      throw DeviceError(fmt::format("webgpu: kernel '{}' was refused: {}{}", job.spec->name,
-                                    job.answer->message, excerpt(job.spec->wgsl, 0, 12)));
-    made.push_back(std::make_shared<const Pipeline>(std::move(job.answer->pipeline), job.layout));
-  }
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    if (result[i]) continue;
-    result[i] = made[job_of.at(keys[i])];
-    made_[keys[i]] = result[i];
-  }
+  std::unordered_map<std::string, std::shared_ptr<const Pipeline>> made;
+  for (const auto& job : build.jobs) made_[job->key] = made[job->key] = job->made;
+  for (std::size_t i = 0; i < build.keys.size(); ++i)
+    if (!build.result[i]) build.result[i] = made.at(build.keys[i]);
   // Drops unused pipelines.
   std::erase_if(made_, [](const auto& entry) { return entry.second.expired(); });
-  return result;
+  return std::move(build.result);
 }
 
 std::shared_ptr<const BindGroup> Pipelines::bind(const Pipeline& pipeline,
@@ -204,10 +224,7 @@ std::shared_ptr<const BindGroup> Pipelines::bind(const Pipeline& pipeline,
   if (connection_.adopted()) connection_.begin_scope(api::ErrorFilter::validation);
   auto made = std::make_shared<const BindGroup>(Handle<api::BindGroupImpl>(
       call.DeviceCreateBindGroup(connection_.device(), &descriptor), call.BindGroupRelease));
-  if (connection_.adopted()) {
-    if (const std::string message = connection_.end_scope(); !message.empty())
-      connection_.report(api::ErrorType::validation, message);
-  }
+  if (connection_.adopted()) connection_.report_end_of_scope();
   connection_.check();
   return made;
 }

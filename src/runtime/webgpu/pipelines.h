@@ -43,15 +43,34 @@ class Pipelines {
  public:
   explicit Pipelines(Connection& connection) : connection_(connection) {}
 
-  std::vector<std::shared_ptr<const Pipeline>> get(std::span<const PipelineSpec> specs,
-                                                   const CompileCallback& progress);
+  Completion<Gpu::PipelineList> get(std::span<const PipelineSpec> specs,
+                                    const CompileCallback& progress);
   std::shared_ptr<const BindGroup> bind(const Pipeline& pipeline,
                                         std::span<const Binding> bindings);
 
  private:
+  // The pipelines of one call.
+  struct Job {
+    PipelineSpec spec;
+    std::string key;
+    std::shared_ptr<api::ShaderModuleImpl> module;
+    std::shared_ptr<const Layout> layout;
+    std::shared_ptr<const Pipeline> made;
+  };
+  struct Build {
+    std::vector<std::string> keys;  // of the result
+    Gpu::PipelineList result;       // null: made by the job of that key
+    std::vector<std::shared_ptr<Job>> jobs;
+    CompileCallback progress;
+    std::int64_t done = 0;
+    void report() const;
+  };
+
   std::shared_ptr<const Layout> layout(const std::vector<Access>& accesses);
-  Handle<api::ShaderModuleImpl> module(const PipelineSpec& spec);
-  std::string compiler_lines(api::ShaderModule module, const std::string& wgsl);
+  Completion<Done> check_shader(Job& job);
+  Completion<std::string> compiler_lines(api::ShaderModule module, const std::string& wgsl);
+  Completion<Done> compile(Job& job);
+  Gpu::PipelineList finish(Build& build);
 
   Connection& connection_;
   std::map<std::vector<Access>, std::shared_ptr<const Layout>> layouts_;

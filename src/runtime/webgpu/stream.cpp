@@ -84,10 +84,7 @@ void Stream::submit() {
     call.QueueSubmit(connection_.queue(), 1, list);
   }
   ++counts.submits;
-  if (connection_.adopted()) {
-    if (const std::string message = connection_.end_scope(); !message.empty())
-      connection_.report(api::ErrorType::validation, message);
-  }
+  if (connection_.adopted()) connection_.report_end_of_scope();
   if (after_submit) after_submit();
   track();
   connection_.watch();
@@ -101,25 +98,20 @@ void Stream::flush_writes() {
 void Stream::track() {
   api::CallbackInfo<api::QueueWorkDoneCallback> done;
   done.callback = [](api::Status, api::StringView, void*, void*) {};
-  in_flight_.push_back(connection_.call.QueueOnSubmittedWorkDone(connection_.queue(), done));
-  while (in_flight_.size() > usize(connection_.options.max_in_flight)) {
-    connection_.wait(in_flight_.front(), "a step");
-    in_flight_.pop_front();
-  }
+  ++*in_flight_;
+  connection_.when_queue(connection_.call.QueueOnSubmittedWorkDone(connection_.queue(), done),
+                         [count = in_flight_](const std::exception_ptr&) { --*count; });
 }
 
-bool Stream::idle() {
-  while (!in_flight_.empty() && connection_.done(in_flight_.front())) in_flight_.pop_front();
-  return in_flight_.size() < 2;
-}
-
-void Stream::wait() {
+Completion<Done> Stream::done() {
   submit();
-  while (!in_flight_.empty()) {
-    connection_.wait(in_flight_.front(), "a step");
-    in_flight_.pop_front();
-  }
-  connection_.check();
+  api::CallbackInfo<api::QueueWorkDoneCallback> nothing;
+  nothing.callback = [](api::Status, api::StringView, void*, void*) {};
+  Completion<Done> out;
+  connection_.when_queue(
+      connection_.call.QueueOnSubmittedWorkDone(connection_.queue(), nothing),
+      [out](const std::exception_ptr& error) { error ? out.set_error(error) : out.set(Done{}); });
+  return out;
 }
 
 void Stream::profile(bool on) {

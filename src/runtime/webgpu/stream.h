@@ -1,8 +1,6 @@
-// The command stream of a device: records and submits commands, and blocks if too many are in
-// flight.
+// The command stream of a device: records and submits commands, and counts what is in flight.
 #pragma once
 
-#include <deque>
 #include <functional>
 
 #include "runtime/webgpu/connection.h"
@@ -20,10 +18,12 @@ class Stream {
   void clear(api::Buffer buffer, std::uint64_t offset, std::uint64_t bytes);
   bool submitting() const { return submitting_; }
   void submit();
-  // Submits the writes that the queue holds, and limits how many are in flight, as for submissions.
+  // Submits the writes that the queue holds. They count as a submission in flight.
   void flush_writes();
-  void wait();
-  bool idle();
+  // Submits, and completes when everything that was submitted is done.
+  Completion<Done> done();
+  // How many submissions are in flight, as far as poll() of the connection knows.
+  int in_flight() const { return *in_flight_; }
 
   // Called before the recorded commands are finished, and after they are submitted.
   std::function<void()> before_submit, after_submit;
@@ -49,7 +49,7 @@ class Stream {
   Handle<api::QuerySetImpl> queries_{nullptr, nullptr};
   api::ComputePipeline pipeline_ = nullptr;  // the current one of the pass
   api::BindGroup buffers_ = nullptr;
-  std::deque<api::Future> in_flight_;
+  std::shared_ptr<int> in_flight_ = std::make_shared<int>(0);
   bool profiling_ = false, submitting_ = false;
   std::uint32_t timed_ = 0;
 };

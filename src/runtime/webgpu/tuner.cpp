@@ -113,129 +113,211 @@ Tuner::Tuner(Gpu& gpu, Tuning tuning, Choices choices)
       adapter_(gpu.info().name + " / " + gpu.info().driver),
       choices_(std::move(choices)) {}
 
-void Tuner::choose(std::vector<Kernel>& kernels, const wgsl::Target& target,
-                   const CompileCallback& progress) {
-  if (tuning_ == Tuning::off) return;
-  std::vector<Choice> open;
-  for (Kernel& kernel : kernels) {
-    auto* const matmul = kernel.get_if<ir::MatmulKernel>();
+void Tuner::Work::report() const {
+  if (progress) progress({done, static_cast<std::int64_t>(unknown.size()), CompileWork::tuning});
+}
+
+Completion<std::vector<Kernel>> Tuner::choose(std::vector<Kernel> kernels,
+                                              const wgsl::Target& target,
+                                              const CompileCallback& progress) {
+  if (tuning_ == Tuning::off) return kernels;
+  const auto work = std::make_shared<Work>(Work{std::move(kernels), target, progress, {}});
+  find_open(*work);
+  if (tuning_ == Tuning::measure) find_unknown(*work);
+  if (!work->unknown.empty()) work->report();
+  return measure(work, 0).map([this, work](Done&) {
+    apply(*work);
+    return std::move(work->kernels);
+  });
+}
+
+void Tuner::find_open(Work& work) const {
+  for (std::size_t i = 0; i < work.kernels.size(); ++i) {
+    const Kernel& kernel = work.kernels[i];
+    const auto* const matmul = kernel.get_if<ir::MatmulKernel>();
     if (!matmul || operations(*matmul) < kWorthwhile) continue;
     const std::vector<ir::MatmulTiles> all = kernels::alternatives(*matmul, ir::gpu_model());
     if (all.size() < 2) continue;
-    Choice choice{.matmul = matmul, .alone = kernel};
+    Choice choice{.kernel = i, .alone = kernel};
     // The key is the text of the choice by shape, which comes first.
     choice.alone.get_if<ir::MatmulKernel>()->variant = all[0];
     if (!compact(choice.alone, choice.elements)) continue;
     const std::vector<wgsl::Shader> by_shape =
-        wgsl::emit({&choice.alone, 1}, target, wgsl::checks_ids(choice.alone));
+        wgsl::emit({&choice.alone, 1}, work.target, wgsl::checks_ids(choice.alone));
     choice.key = digest(by_shape);
     choice.name = by_shape[0].name;
-    open.push_back(std::move(choice));
+    work.open.push_back(std::move(choice));
   }
-  if (tuning_ == Tuning::measure) measure(open, target, progress);
-  for (const Choice& choice : open) {
+}
+
+// Each distinct matmul once, unless it was measured before; in the order of their keys.
+void Tuner::find_unknown(Work& work) const {
+  std::map<std::string, std::size_t> unknown;
+  for (std::size_t i = 0; i < work.open.size(); ++i)
+    if (!choices_.find(adapter_, work.open[i].key)) unknown.emplace(work.open[i].key, i);
+  for (const auto& [key, index] : unknown) work.unknown.push_back(index);
+}
+
+void Tuner::apply(Work& work) {
+  for (const Choice& choice : work.open) {
     const auto text = choices_.find(adapter_, choice.key);
     const auto size = ir::parse_tile_size(text.value_or(""));
     if (!size) continue;
+    auto& matmul = *work.kernels[choice.kernel].get_if<ir::MatmulKernel>();
     // A file from another machine may name tiles that are not an alternative here.
-    if (const auto tiles = kernels::alternative(*choice.matmul, ir::gpu_model(), *size))
-      choice.matmul->variant = *tiles;
+    if (const auto tiles = kernels::alternative(matmul, ir::gpu_model(), *size))
+      matmul.variant = *tiles;
   }
   choices_.save();
 }
 
-// Measures each distinct matmul once, unless it was measured before.
-void Tuner::measure(const std::vector<Choice>& open, const wgsl::Target& target,
-                    const CompileCallback& progress) {
-  std::map<std::string, const Choice*> unknown;
-  for (const Choice& choice : open)
-    if (!choices_.find(adapter_, choice.key)) unknown.emplace(choice.key, &choice);
-  if (unknown.empty()) return;
-  std::int64_t done = 0;
-  const auto report = [&] {
-    if (progress) progress({done, static_cast<std::int64_t>(unknown.size()), CompileWork::tuning});
-  };
-  report();
-  for (const auto& [key, choice] : unknown) {
+Completion<Done> Tuner::measure(const std::shared_ptr<Work>& work, std::size_t next) {
+  if (next == work->unknown.size()) return Done{};
+  const Choice& choice = work->open[work->unknown[next]];
+  Completion<Done> out;
+  fastest(choice, work->target).then([=, this, &choice](const Completion<ir::TileSize>& found) {
     try {
-      choices_.add(adapter_, key, ir::text(fastest(choice->alone, choice->elements, target)),
-                   choice->name);
-    } catch (const DeviceError&) {  // no memory for trials, or a driver that rejects one of them
-      if (gpu_.lost()) throw;
+      try {
+        choices_.add(adapter_, choice.key, ir::text(found.get()), choice.name);
+      } catch (const DeviceError&) {  // no memory for trials, or a driver that rejects one of them
+        if (gpu_.lost()) throw;
+      }
+      ++work->done;
+      work->report();
+      measure(work, next + 1).then([out](const Completion<Done>& rest) { rest.pass_to(out); });
+    } catch (...) {
+      out.set_error(std::current_exception());
     }
-    ++done;
-    report();
+  });
+  return out;
+}
+
+Completion<ir::TileSize> Tuner::fastest(const Choice& choice, const wgsl::Target& target) {
+  ++measured_;
+  try {
+    return trials(choice.alone, target)
+        .map([this, elements = choice.elements](Trials& all_trials) {
+          return best_of(std::make_shared<const Trials>(std::move(all_trials)), 0, elements, {});
+        })
+        .map([](const Best& best) { return best.tiles.value(); });
+  } catch (...) {
+    return failed_now<ir::TileSize>();
   }
 }
 
-ir::TileSize Tuner::fastest(const Kernel& kernel, const Elements& elements,
-                            const wgsl::Target& target) {
-  ++measured_;
-  std::optional<ir::TileSize> best;
-  double shortest = 0;
-  for (const Trial& trial : trials(kernel, target)) {
-    const double time = microseconds(trial, elements);
-    if (!best || time < kClearly * shortest) best = trial.tiles, shortest = time;
-  }
-  return best.value();
+Completion<Tuner::Best> Tuner::best_of(const std::shared_ptr<const Trials>& all_trials,
+                                       std::size_t next, const Elements& elements, Best best) {
+  if (next == all_trials->size()) return best;
+  const std::shared_ptr<Trial> trial = (*all_trials)[next];
+  return microseconds(trial, elements).map([=, this](const double time) {
+    trial->memory = {};
+    trial->groups.clear();
+    const bool better = !best.tiles || time < kClearly * best.microseconds;
+    return best_of(all_trials, next + 1, elements, better ? Best{trial->tiles, time} : best);
+  });
 }
 
 // Compiles the trials concurrently.
-std::vector<Tuner::Trial> Tuner::trials(const Kernel& kernel, const wgsl::Target& target) {
-  std::vector<Trial> out;
+Completion<Tuner::Trials> Tuner::trials(const Kernel& kernel, const wgsl::Target& target) {
+  Trials out;
   std::vector<PipelineSpec> specs;
   Kernel with = kernel;
   auto& matmul = *with.get_if<ir::MatmulKernel>();
   for (const ir::MatmulTiles& tiles : kernels::alternatives(matmul, ir::gpu_model())) {
     matmul.variant = tiles;
-    out.push_back({tiles.size(), wgsl::emit({&with, 1}, target, wgsl::checks_ids(with)), {}});
-    for (const wgsl::Shader& shader : out.back().shaders) specs.push_back(spec_of(shader));
+    out.push_back(std::make_shared<Trial>());
+    out.back()->tiles = tiles.size();
+    out.back()->shaders = wgsl::emit({&with, 1}, target, wgsl::checks_ids(with));
+    for (const wgsl::Shader& shader : out.back()->shaders) specs.push_back(spec_of(shader));
   }
-  const auto pipelines = gpu_.pipelines(specs);
-  std::size_t next = 0;
-  for (Trial& trial : out)
-    for (std::size_t i = 0; i < trial.shaders.size(); ++i)
-      trial.pipelines.push_back(pipelines[next++]);
-  return out;
+  return gpu_.pipelines(specs).map([out](const Gpu::PipelineList& pipelines) {
+    std::size_t next = 0;
+    for (const auto& trial : out)
+      for (std::size_t i = 0; i < trial->shaders.size(); ++i)
+        trial->pipelines.push_back(pipelines[next++]);
+    return out;
+  });
 }
 
-double Tuner::microseconds(const Trial& trial, const Elements& elements) {
-  std::array<std::shared_ptr<Buffer>, wgsl::kRegions> memory;
-  std::vector<std::shared_ptr<const BindGroup>> groups;
-  for (std::size_t i = 0; i < trial.shaders.size(); ++i) {
-    const wgsl::Shader& shader = trial.shaders[i];
-    std::vector<Binding> bindings;
+Completion<Done> Tuner::allocate(const std::shared_ptr<Trial>& trial, const Elements& elements) {
+  std::array<std::int64_t, wgsl::kRegions> counts{};
+  for (const wgsl::Shader& shader : trial->shaders)
     for (const wgsl::Binding& b : shader.bindings) {
-      const auto region = usize(b.region);
-      const std::int64_t count = b.region == wgsl::Region::scratch  ? shader.scratch_elements
-                                 : b.region == wgsl::Region::faults ? 4
-                                                                    : elements[region];
-      const std::uint64_t bytes = 4 * static_cast<std::uint64_t>((count + 7) / 4 * 4);
-      gpu_.check_binding(bytes, "trials of a matmul");
-      if (!memory[region]) memory[region] = gpu_.buffer(bytes, "trials of a matmul");
-      bindings.push_back({memory[region].get()});
+      std::int64_t& count = counts[usize(b.region)];
+      count = std::max(count, b.region == wgsl::Region::scratch  ? shader.scratch_elements
+                              : b.region == wgsl::Region::faults ? 4
+                                                                 : elements[usize(b.region)]);
     }
-    groups.push_back(gpu_.bind(*trial.pipelines[i], bindings));
+  std::vector<Completion<Done>> made;
+  for (std::size_t region = 0; region < counts.size(); ++region) {
+    if (counts[region] == 0) continue;
+    const std::uint64_t bytes = 4 * static_cast<std::uint64_t>((counts[region] + 7) / 4 * 4);
+    gpu_.check_binding(bytes, "trials of a matmul");
+    made.push_back(gpu_.buffer(bytes, "trials of a matmul")
+                       .map([trial, region](const std::shared_ptr<Buffer>& buffer) {
+                         trial->memory[region] = buffer;
+                         return Done{};
+                       }));
   }
-  const auto time = [&](int repeats) {
-    gpu_.wait();
-    const auto start = std::chrono::steady_clock::now();
-    for (int r = 0; r < repeats; ++r)
-      for (std::size_t i = 0; i < groups.size(); ++i) {
-        const auto& [x, y, z] = trial.shaders[i].workgroups;
-        gpu_.dispatch(*trial.pipelines[i], *groups[i], x, y, z);
-      }
-    gpu_.submit();
-    gpu_.wait();
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-               .count() /
-           repeats;
-  };
-  time(1);  // warm-up: clocks rise, caches fill
-  const int repeats = static_cast<int>(std::clamp(kTrial / time(1), 1.0, 50.0));
-  double best = time(repeats);
-  for (int i = 1; i < kTrials; ++i) best = std::min(best, time(repeats));
-  return best;
+  return all(made).map([this, trial](Done&) {
+    for (std::size_t i = 0; i < trial->shaders.size(); ++i) {
+      std::vector<Binding> bindings;
+      for (const wgsl::Binding& b : trial->shaders[i].bindings)
+        bindings.push_back({trial->memory[usize(b.region)].get()});
+      trial->groups.push_back(gpu_.bind(*trial->pipelines[i], bindings));
+    }
+    return Done{};
+  });
+}
+
+Completion<double> Tuner::microseconds(const std::shared_ptr<Trial>& trial,
+                                       const Elements& elements) {
+  return allocate(trial, elements)
+      .map([this, trial](Done&) { return time(trial, 1); })  // clocks rise, caches fill
+      .map([this, trial](double&) { return time(trial, 1); })
+      .map([this, trial](const double one) {
+        return shortest(trial, static_cast<int>(std::clamp(kTrial / one, 1.0, 50.0)), kTrials);
+      });
+}
+
+Completion<double> Tuner::shortest(const std::shared_ptr<Trial>& trial, int repeats, int trials) {
+  return time(trial, repeats).map([=, this](const double first) {
+    if (trials == 1) return Completion<double>(first);
+    return shortest(trial, repeats, trials - 1).map([first](const double rest) {
+      return std::min(first, rest);
+    });
+  });
+}
+
+void Tuner::dispatch(const Trial& trial, int repeats) {
+  for (int r = 0; r < repeats; ++r)
+    for (std::size_t i = 0; i < trial.groups.size(); ++i) {
+      const auto& [x, y, z] = trial.shaders[i].workgroups;
+      gpu_.dispatch(*trial.pipelines[i], *trial.groups[i], x, y, z);
+    }
+}
+
+// By the clock of the device, if it has one: the program may poll late.
+Completion<double> Tuner::time(const std::shared_ptr<Trial>& trial, int repeats) {
+  using Clock = std::chrono::steady_clock;
+  if (gpu_.info().timestamps) {
+    gpu_.profile(true);
+    dispatch(*trial, repeats);
+    gpu_.profile(false);
+    return gpu_.take_times().map([repeats](const std::vector<DispatchTime>& times) {
+      double sum = 0;
+      for (const DispatchTime& each : times)
+        sum += static_cast<double>(each.end_ns - each.begin_ns);
+      return sum / 1000 / repeats;
+    });
+  }
+  return gpu_.done().map([this, trial, repeats](Done&) {
+    const auto start = Clock::now();
+    dispatch(*trial, repeats);
+    return gpu_.done().map([start, repeats](Done&) {
+      return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / repeats;
+    });
+  });
 }
 
 }  // namespace tensorgrad::webgpu

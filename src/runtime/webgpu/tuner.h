@@ -36,31 +36,61 @@ class Tuner {
   Tuner(Gpu& gpu, Tuning tuning, Choices choices = Choices(Choices::default_file()));
 
   // Replaces the tiles of matmuls by faster ones that give the same bits. Reports to `progress` how
-  // many of the measurements are done; makes no report if there is nothing to measure.
-  void choose(std::vector<ir::Kernel>& kernels, const wgsl::Target& target,
-              const CompileCallback& progress = {});
+  // many of the measurements are done; makes no report if there is nothing to measure. The tuner
+  // must outlive the completion.
+  Completion<std::vector<ir::Kernel>> choose(std::vector<ir::Kernel> kernels,
+                                             const wgsl::Target& target,
+                                             const CompileCallback& progress = {});
 
   std::int64_t measured() const { return measured_; }  // number of matmuls measured so far
 
  private:
   // A matmul with more than one choice of tiles.
   struct Choice {
-    ir::MatmulKernel* matmul;
-    ir::Kernel alone;  // compact
+    std::size_t kernel = 0;  // index in the list
+    ir::Kernel alone;        // compact
     Elements elements{};
     std::string key, name;  // of the shader with the default tiles
   };
-  void measure(const std::vector<Choice>& open, const wgsl::Target& target,
-               const CompileCallback& progress);
-  ir::TileSize fastest(const ir::Kernel& kernel, const Elements& elements,
-                       const wgsl::Target& target);
+  // One call of choose().
+  struct Work {
+    std::vector<ir::Kernel> kernels;
+    wgsl::Target target;
+    CompileCallback progress;
+    std::vector<Choice> open;
+    std::vector<std::size_t> unknown = {};  // of `open`: to measure
+    std::int64_t done = 0;
+    void report() const;
+  };
   struct Trial {
     ir::TileSize tiles;
     std::vector<wgsl::Shader> shaders;
-    std::vector<std::shared_ptr<const Pipeline>> pipelines;
+    Gpu::PipelineList pipelines;
+    // Memory of the shaders, while they are measured.
+    std::array<std::shared_ptr<Buffer>, wgsl::kRegions> memory;
+    std::vector<std::shared_ptr<const BindGroup>> groups;
   };
-  std::vector<Trial> trials(const ir::Kernel& kernel, const wgsl::Target& target);
-  double microseconds(const Trial& trial, const Elements& elements);
+  using Trials = std::vector<std::shared_ptr<Trial>>;
+
+  void find_open(Work& work) const;
+  void find_unknown(Work& work) const;
+  void apply(Work& work);
+  // Each of these measures one thing after the other.
+  Completion<Done> measure(const std::shared_ptr<Work>& work, std::size_t next);
+  Completion<ir::TileSize> fastest(const Choice& choice, const wgsl::Target& target);
+  struct Best {
+    std::optional<ir::TileSize> tiles;
+    double microseconds = 0;
+  };
+  Completion<Best> best_of(const std::shared_ptr<const Trials>& trials, std::size_t next,
+                           const Elements& elements, Best best);
+  Completion<double> microseconds(const std::shared_ptr<Trial>& trial, const Elements& elements);
+  Completion<double> shortest(const std::shared_ptr<Trial>& trial, int repeats, int trials);
+  Completion<double> time(const std::shared_ptr<Trial>& trial, int repeats);
+
+  Completion<Trials> trials(const ir::Kernel& kernel, const wgsl::Target& target);
+  Completion<Done> allocate(const std::shared_ptr<Trial>& trial, const Elements& elements);
+  void dispatch(const Trial& trial, int repeats);
 
   Gpu& gpu_;
   Tuning tuning_;

@@ -1,7 +1,7 @@
 #include "runtime/webgpu/webgpu_device.h"
 
 #include <algorithm>
-#include <map>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -32,7 +32,7 @@ class GpuBuffer : public Buffer {
  public:
   GpuBuffer(std::shared_ptr<webgpu::Buffer> buffer, std::uint64_t serial)
       : buffer_(std::move(buffer)), serial_(serial) {}
-  const webgpu::Buffer& get() const { return *buffer_; }
+  const std::shared_ptr<webgpu::Buffer>& get() const { return buffer_; }
   std::uint64_t serial() const { return serial_; }  // unique, unlike addresses, which are reused
 
  private:
@@ -48,68 +48,50 @@ struct Dispatch {
   std::shared_ptr<const webgpu::BindGroup> buffers;
 };
 
-struct Dispatches {
-  std::vector<Dispatch> list;
-  std::shared_ptr<webgpu::Buffer> scratch;
-  bool is_bound = false;
-  bool has_run = false;
-  std::array<std::uint64_t, ir::kSpaces + 1>
-      bound{};  // serials of the buffers that the bind groups refer to
-};
-
 class GpuLoaded : public Loaded {
  public:
-  GpuLoaded(std::shared_ptr<const EmittedShaders> emitted, CompileCallback progress_)
-      : code(std::move(emitted)), progress(std::move(progress_)) {}
+  GpuLoaded(std::vector<Dispatch> dispatches, CompileCallback progress_)
+      : list(std::move(dispatches)), progress(std::move(progress_)) {}
   std::string text() const override {
-    std::string out = fmt::format("{} dispatches in one compute pass\n", together.list.size());
-    for (std::size_t i = 0; i < together.list.size(); ++i) {
-      const wgsl::Shader& shader = together.list[i].shader;
+    std::string out = fmt::format("{} dispatches in one compute pass\n", list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const wgsl::Shader& shader = list[i].shader;
       out += fmt::format("{:4}  {} x {} workgroups, {} bindings: {}\n", i, shader.workgroups[0],
                          shader.workgroups[1], shader.bindings.size(), shader.name);
     }
     return out;
   }
-  std::int64_t dispatches() const override {
-    return static_cast<std::int64_t>(together.list.size());
-  }
-  std::int64_t passes() const override { return together.list.empty() ? 0 : 1; }
-  std::int64_t submits() const override { return together.list.empty() ? 0 : 1; }
+  std::int64_t dispatches() const override { return static_cast<std::int64_t>(list.size()); }
+  std::int64_t passes() const override { return list.empty() ? 0 : 1; }
+  std::int64_t submits() const override { return list.empty() ? 0 : 1; }
 
-  const std::shared_ptr<const EmittedShaders> code;
-  const CompileCallback progress;
-  Dispatches together;
-  std::optional<Dispatches>
-      apart;  // one kernel per dispatch, to measure each kernel; created on demand
+  std::vector<Dispatch> list;
+  std::shared_ptr<webgpu::Buffer> scratch;
+  CompileCallback progress;  // until the first run
+  // Serials of the buffers that the bind groups refer to.
+  using Serials = std::array<std::uint64_t, ir::kSpaces + 1>;
+  std::optional<Serials> bound;
 };
 
-class GpuPending : public Pending {
- public:
-  GpuPending(std::shared_ptr<webgpu::PendingRead> read, std::shared_ptr<std::recursive_mutex> mutex)
-      : read_(std::move(read)), mutex_(std::move(mutex)) {}
-  bool ready() override {
-    std::lock_guard lock(*mutex_);
-    return read_->ready();
-  }
-  std::span<const std::byte> wait() override {
-    std::lock_guard lock(*mutex_);
-    return read_->wait();
-  }
-
- private:
-  std::shared_ptr<webgpu::PendingRead> read_;
-  std::shared_ptr<std::recursive_mutex> mutex_;
+// Reports of one call, which run without the lock of the device. The first exception ends them.
+struct Reports {
+  CompileCallback progress;
+  std::exception_ptr error;
 };
 
 class WebGpuDevice : public Device {
  public:
   WebGpuDevice(std::unique_ptr<webgpu::Gpu> gpu, std::string name, webgpu::Tuning tuning)
       : name_(std::move(name)), gpu_(std::move(gpu)), tuner_(*gpu_, tuning) {}
+  ~WebGpuDevice() override {
+    gpu_.reset();  // what is under way fails
+    for (const auto& each : later_) each();
+  }
 
   std::string name() const override { return name_; }
   webgpu::Gpu& gpu() { return *gpu_; }
   bool lost() const {
-    std::lock_guard lock(*mutex_);
+    std::lock_guard lock(mutex_);
     return gpu_->lost();
   }
   int threads() const override { return 0; }
@@ -122,132 +104,179 @@ class WebGpuDevice : public Device {
            kBehind;
   }
 
-  std::unique_ptr<Buffer> allocate(std::int64_t elements, std::string_view what) override {
-    std::lock_guard lock(*mutex_);
-    const std::int64_t rounded = round_up(elements, 4) + kBehind;
-    gpu_->check_binding(4 * static_cast<std::uint64_t>(rounded), what);
-    return std::make_unique<GpuBuffer>(gpu_->buffer(4 * static_cast<std::uint64_t>(rounded), what),
-                                       ++buffers_);
+  Completion<std::shared_ptr<Buffer>> allocate(std::int64_t elements,
+                                               std::string_view what) override {
+    std::lock_guard lock(mutex_);
+    const auto bytes = 4 * static_cast<std::uint64_t>(round_up(elements, 4) + kBehind);
+    gpu_->check_binding(bytes, what);
+    return outward(gpu_->buffer(bytes, what)
+                       .map([serial = ++buffers_](std::shared_ptr<webgpu::Buffer>& buffer) {
+                         return std::shared_ptr<Buffer>(
+                             std::make_shared<GpuBuffer>(buffer, serial));
+                       }));
   }
 
   void clear(Buffer& buffer) override {
-    std::lock_guard lock(*mutex_);
-    gpu_->clear(get(buffer), 0, get(buffer).bytes());
+    std::lock_guard lock(mutex_);
+    gpu_->clear(*get(buffer), 0, get(buffer)->bytes());
   }
 
   void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
-    std::lock_guard lock(*mutex_);
-    if (!bytes.empty()) gpu_->write(get(buffer), 4 * static_cast<std::uint64_t>(offset), bytes);
+    std::lock_guard lock(mutex_);
+    if (!bytes.empty()) gpu_->write(*get(buffer), 4 * static_cast<std::uint64_t>(offset), bytes);
   }
 
-  void read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> bytes) override {
-    std::lock_guard lock(*mutex_);
-    if (!bytes.empty()) gpu_->read(get(buffer), 4 * static_cast<std::uint64_t>(offset), bytes);
-  }
-
-  std::unique_ptr<Pending> read_later(const Buffer& buffer, std::int64_t offset,
-                                      std::int64_t bytes) override {
-    std::lock_guard lock(*mutex_);
-    return std::make_unique<GpuPending>(
-        gpu_->read_later(get(buffer), 4 * static_cast<std::uint64_t>(offset),
-                         static_cast<std::uint64_t>(bytes)),
-        mutex_);
+  Completion<Done> read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> to,
+                        std::shared_ptr<const void> owner) override {
+    static_assert(kSnapshot == webgpu::Gpu::kPiece);
+    std::lock_guard lock(mutex_);
+    return outward(
+        gpu_->read(get(buffer), 4 * static_cast<std::uint64_t>(offset), to, std::move(owner)));
   }
 
   // Tunes, which may measure, and generates the shaders.
-  std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
-                                      const CompileCallback& progress) override {
-    std::lock_guard lock(*mutex_);
-    std::vector<ir::Kernel> tuned = kernels;
-    tuner_.choose(tuned, target(0), progress);
-    return std::make_shared<EmittedShaders>(std::move(tuned), target(tag));
+  Completion<std::shared_ptr<const Emitted>> emit(std::vector<ir::Kernel> kernels, int tag,
+                                                  CompileCallback progress) override {
+    std::lock_guard lock(mutex_);
+    const auto reports = reports_to(std::move(progress));
+    return outward(tuner_.choose(std::move(kernels), target(0), posted(reports))
+                       .map([own = target(tag)](std::vector<ir::Kernel>& tuned) {
+                         return std::shared_ptr<const Emitted>(
+                             std::make_shared<EmittedShaders>(std::move(tuned), own));
+                       }),
+                   reports);
   }
 
-  std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
-                               const CompileCallback& progress) override {
-    std::lock_guard lock(*mutex_);
-    auto out = std::make_shared<GpuLoaded>(std::static_pointer_cast<const EmittedShaders>(emitted),
-                                           progress);
-    std::vector<Dispatch> list;
-    for (const wgsl::Shader& shader : out->code->shaders)
-      list.push_back({.shader = shader, .pipeline = nullptr, .buffers = nullptr});
-    out->together = ready(std::move(list), progress);
-    return out;
+  Completion<std::shared_ptr<Loaded>> load(std::shared_ptr<const Emitted> emitted,
+                                           CompileCallback progress, Combine combine) override {
+    std::lock_guard lock(mutex_);
+    const auto& code = static_cast<const EmittedShaders&>(*emitted);
+    const auto out = std::make_shared<GpuLoaded>(
+        combine == Combine::together ? dispatches(code) : dispatches_apart(code), progress);
+    const auto reports = reports_to(std::move(progress));
+    return outward(add_pipelines(out, posted(reports)), reports);
   }
 
   void submit(Loaded& loaded, const Spaces& spaces) override {
-    std::lock_guard lock(*mutex_);
+    std::lock_guard lock(mutex_);
     auto& own = static_cast<GpuLoaded&>(loaded);
-    if (profiling_ && !own.apart) own.apart = apart(own);
-    Dispatches& run = profiling_ ? *own.apart : own.together;
-    if (serials(spaces) != run.bound || !run.is_bound) bind(run, spaces);
-    const bool compiles = !std::exchange(run.has_run, true) && gpu_->info().software;
-    if (compiles && own.progress) return run_first(run, own.progress);
-    for (const Dispatch& d : run.list) record(d);
-    recorded_ += static_cast<std::int64_t>(run.list.size());
+    if (const auto now = serials(spaces); own.bound != now) {
+      bind(own, spaces);
+      own.bound = now;
+    }
+    if (const auto progress = std::exchange(own.progress, {}); progress && gpu_->info().software)
+      return run_first(own, progress);
+    for (const Dispatch& d : own.list) record(d);
+    recorded_ += own.dispatches();
     if (recorded_ >= kDispatchesTogether || gpu_->idle()) {
       gpu_->submit();
       recorded_ = 0;
     }
   }
 
-  void wait() override {
-    std::lock_guard lock(*mutex_);
-    drain();
+  bool full() override {
+    std::lock_guard lock(mutex_);
+    return gpu_->full();
   }
 
+  Completion<Done> done() override {
+    std::lock_guard lock(mutex_);
+    recorded_ = 0;
+    return outward(gpu_->done());
+  }
+
+  void poll(std::chrono::nanoseconds longest) override {
+    std::unique_lock lock(mutex_);
+    gpu_->poll(later_.empty() ? longest : std::chrono::nanoseconds(0));
+    const auto ready = std::exchange(later_, {});
+    lock.unlock();
+    for (const auto& each : ready) each();
+  }
+  std::chrono::seconds patience() const override { return gpu_->patience(); }
+
   void profile(bool on) override {
-    std::lock_guard lock(*mutex_);
+    std::lock_guard lock(mutex_);
     if (on && !gpu_->info().timestamps)
       throw DeviceError(fmt::format("profile: {} cannot time its kernels", gpu_->info().name));
     gpu_->profile(on);
-    profiling_ = on;
   }
 
-  std::vector<Time> take_times(Loaded& loaded) override {
-    std::lock_guard lock(*mutex_);
-    const auto& own = static_cast<GpuLoaded&>(loaded);
-    gpu_->submit();
+  Completion<std::vector<Time>> take_times(Loaded& loaded) override {
+    std::lock_guard lock(mutex_);
     recorded_ = 0;
-    const auto times = gpu_->take_times();
-    std::vector<Time> out;
-    if (!own.apart) return out;
-    for (std::size_t i = 0; i < own.apart->list.size() && i < times.size(); ++i)
-      out.push_back({own.apart->list[i].kernel, own.apart->list[i].shader.name,
-                     static_cast<double>(times[i].end_ns - times[i].begin_ns) / 1000});
-    return out;
+    std::vector<Time> run;
+    for (const Dispatch& d : static_cast<GpuLoaded&>(loaded).list)
+      run.push_back({d.kernel, d.shader.name, 0});
+    return outward(gpu_->take_times().map(
+        [run = std::move(run)](const std::vector<webgpu::DispatchTime>& times) mutable {
+          run.resize(std::min(run.size(), times.size()));
+          for (std::size_t i = 0; i < run.size(); ++i)
+            run[i].microseconds = static_cast<double>(times[i].end_ns - times[i].begin_ns) / 1000;
+          return std::move(run);
+        }));
   }
 
  private:
+  // The completion that a caller gets: its functions run at the end of poll(), without the lock.
+  template <class T>
+  Completion<T> outward(const Completion<T>& inner, std::shared_ptr<Reports> reports = nullptr) {
+    if (inner.ready() && !reports) return inner;
+    Completion<T> out;
+    inner.then([this, out, reports](const Completion<T>& self) {
+      later_.push_back([self, out, reports] {
+        if (reports && reports->error)
+          out.set_error(reports->error);
+        else
+          self.pass_to(out);
+      });
+    });
+    return out;
+  }
+
+  static std::shared_ptr<Reports> reports_to(CompileCallback progress) {
+    if (!progress) return nullptr;
+    return std::make_shared<Reports>(Reports{std::move(progress), nullptr});
+  }
+  // Passes reports on at the end of poll().
+  CompileCallback posted(const std::shared_ptr<Reports>& reports) {
+    if (!reports) return {};
+    return [this, reports](const CompileProgress& progress) {
+      if (reports->error) std::rethrow_exception(reports->error);
+      later_.push_back([reports, progress] {
+        try {
+          if (!reports->error) reports->progress(progress);
+        } catch (...) {
+          reports->error = std::current_exception();
+        }
+      });
+    };
+  }
+
   void record(const Dispatch& d) {
     gpu_->dispatch(*d.pipeline, *d.buffers, d.shader.workgroups[0], d.shader.workgroups[1],
                    d.shader.workgroups[2]);
   }
-  void drain() {
-    gpu_->wait();
-    recorded_ = 0;
-  }
 
-  // Runs one dispatch at a time, because a software driver compiles a shader when it first runs.
-  void run_first(const Dispatches& run, const CompileCallback& progress) {
-    const auto total = static_cast<std::int64_t>(run.list.size());
-    bool listens = true;
-    const auto report = [&](std::int64_t done) {
+  // Submits each dispatch alone, because a software driver compiles a shader when it first runs.
+  void run_first(const GpuLoaded& own, const CompileCallback& progress) {
+    const auto report = [post = posted(reports_to(progress)),
+                         total = own.dispatches()](std::int64_t done) {
       try {
-        if (listens) progress({done, total, CompileWork::first_run});
-      } catch (...) {  // continue the run: a step must not stop halfway
-        listens = false;
+        post({done, total, CompileWork::first_run});
+      } catch (...) {  // nobody listens any more; the step goes on
       }
     };
     report(0);
-    for (std::int64_t i = 0; i < total; ++i) {
-      record(run.list[usize(i)]);
-      drain();
-      report(i + 1);
+    for (std::size_t i = 0; i < own.list.size(); ++i) {
+      record(own.list[i]);
+      gpu_->done().then([report, i](const Completion<Done>& done) {
+        if (!done.error()) report(static_cast<std::int64_t>(i) + 1);
+      });
     }
+    recorded_ = 0;
   }
 
-  static const webgpu::Buffer& get(const Buffer& buffer) {
+  static const std::shared_ptr<webgpu::Buffer>& get(const Buffer& buffer) {
     return static_cast<const GpuBuffer&>(buffer).get();
   }
 
@@ -260,8 +289,13 @@ class WebGpuDevice : public Device {
             .tag = tag};
   }
 
-  Dispatches apart(const GpuLoaded& own) {
-    const EmittedShaders& code = *own.code;
+  static std::vector<Dispatch> dispatches(const EmittedShaders& code) {
+    std::vector<Dispatch> list;
+    for (const wgsl::Shader& shader : code.shaders)
+      list.push_back({.shader = shader, .pipeline = nullptr, .buffers = nullptr});
+    return list;
+  }
+  std::vector<Dispatch> dispatches_apart(const EmittedShaders& code) const {
     std::vector<Dispatch> list;
     for (std::size_t k = 0; k < code.kernels.size(); ++k)
       for (wgsl::Shader& shader : wgsl::emit({&code.kernels[k], 1}, target(code.tag), code.guarded))
@@ -269,27 +303,33 @@ class WebGpuDevice : public Device {
                         .shader = std::move(shader),
                         .pipeline = nullptr,
                         .buffers = nullptr});
-    return ready(std::move(list), own.progress);
+    return list;
   }
 
   // Adds pipelines, and memory for partial results.
-  Dispatches ready(std::vector<Dispatch> list, const CompileCallback& progress) {
+  Completion<std::shared_ptr<Loaded>> add_pipelines(const std::shared_ptr<GpuLoaded>& own,
+                                                    const CompileCallback& progress) {
     std::int64_t scratch = 0;
     std::vector<webgpu::PipelineSpec> specs;
-    for (const Dispatch& d : list) {
+    for (const Dispatch& d : own->list) {
       specs.push_back(webgpu::spec_of(d.shader));
       scratch = std::max(scratch, d.shader.scratch_elements);
     }
-    const auto pipelines = gpu_->pipelines(specs, progress);
-    for (std::size_t i = 0; i < list.size(); ++i) list[i].pipeline = pipelines[i];
-    Dispatches out{.list = std::move(list), .scratch = nullptr};
     const std::uint64_t bytes = 4 * static_cast<std::uint64_t>(round_up(scratch, 4));
     gpu_->check_binding(bytes, "partial results");
-    if (bytes) out.scratch = gpu_->buffer(bytes, "partial results");
-    return out;
+    return gpu_->pipelines(specs, progress)
+        .map([this, own, bytes](const webgpu::Gpu::PipelineList& pipelines) {
+          for (std::size_t i = 0; i < own->list.size(); ++i) own->list[i].pipeline = pipelines[i];
+          if (bytes == 0) return Completion<std::shared_ptr<webgpu::Buffer>>(nullptr);
+          return gpu_->buffer(bytes, "partial results");
+        })
+        .map([own](const std::shared_ptr<webgpu::Buffer>& buffer) {
+          own->scratch = buffer;
+          return std::shared_ptr<Loaded>(own);
+        });
   }
 
-  void bind(Dispatches& own, const Spaces& spaces) {
+  void bind(GpuLoaded& own, const Spaces& spaces) {
     for (Dispatch& d : own.list) {
       std::vector<webgpu::Binding> bindings;
       for (const wgsl::Binding& b : d.shader.bindings) {
@@ -300,38 +340,36 @@ class WebGpuDevice : public Device {
           case Region::faults:
             if (!spaces.faults)
               internal_error("{} checks ids and has no place to note bad ones", d.shader.name);
-            bindings.push_back({&get(*spaces.faults)});
+            bindings.push_back({get(*spaces.faults).get()});
             break;
           default: {
             const Buffer* buffer = spaces[usize(b.region)];
             if (!buffer)
               internal_error("{} binds {}, which has no memory", d.shader.name,
                              wgsl::name(b.region));
-            bindings.push_back({&get(*buffer)});
+            bindings.push_back({get(*buffer).get()});
           }
         }
       }
       d.buffers = gpu_->bind(*d.pipeline, bindings);
     }
-    own.bound = serials(spaces);
-    own.is_bound = true;
   }
 
-  static std::array<std::uint64_t, ir::kSpaces + 1> serials(const Spaces& spaces) {
+  static GpuLoaded::Serials serials(const Spaces& spaces) {
     const auto serial = [](const Buffer* buffer) {
       return buffer ? static_cast<const GpuBuffer*>(buffer)->serial() : 0;
     };
-    std::array<std::uint64_t, ir::kSpaces + 1> out{};
+    GpuLoaded::Serials out{};
     for (std::size_t i = 0; i < spaces.space.size(); ++i) out[i] = serial(spaces[i]);
     out.back() = serial(spaces.faults);
     return out;
   }
 
   std::string name_;
-  std::shared_ptr<std::recursive_mutex> mutex_ = std::make_shared<std::recursive_mutex>();
+  mutable std::mutex mutex_;                  // of everything below
+  std::vector<std::function<void()>> later_;  // runs at the end of poll(), in this order
   std::unique_ptr<webgpu::Gpu> gpu_;
   webgpu::Tuner tuner_;
-  bool profiling_ = false;
   std::int64_t recorded_ = 0;  // dispatches since the last submit
   std::uint64_t buffers_ = 0;  // number of buffers created so far
 };

@@ -36,30 +36,34 @@ class WgslDevice : public Device {
   std::int64_t largest_buffer() const override {
     return std::numeric_limits<std::int64_t>::max() / 4;
   }
-  std::unique_ptr<Buffer> allocate(std::int64_t, std::string_view) override {
-    return std::make_unique<Buffer>();
+  Completion<std::shared_ptr<Buffer>> allocate(std::int64_t, std::string_view) override {
+    return std::make_shared<Buffer>();
   }
-  std::shared_ptr<const Emitted> emit(const std::vector<ir::Kernel>& kernels, int tag,
-                                      const CompileCallback&) override {
-    return std::make_shared<EmittedShaders>(kernels, wgsl::Target{.tag = tag});
+  Completion<std::shared_ptr<const Emitted>> emit(std::vector<ir::Kernel> kernels, int tag,
+                                                  CompileCallback) override {
+    return std::shared_ptr<const Emitted>(
+        std::make_shared<EmittedShaders>(std::move(kernels), wgsl::Target{.tag = tag}));
   }
-  std::shared_ptr<Loaded> load(std::shared_ptr<const Emitted> emitted,
-                               const CompileCallback&) override {
-    return std::make_shared<ShownShaders>(
-        std::static_pointer_cast<const EmittedShaders>(std::move(emitted)));
+  Completion<std::shared_ptr<Loaded>> load(std::shared_ptr<const Emitted> emitted, CompileCallback,
+                                           Combine) override {
+    return std::shared_ptr<Loaded>(std::make_shared<ShownShaders>(
+        std::static_pointer_cast<const EmittedShaders>(std::move(emitted))));
   }
 
   void clear(Buffer&) override { cannot_run(); }
   void upload(Buffer&, std::int64_t, std::span<const std::byte>) override { cannot_run(); }
-  void read(const Buffer&, std::int64_t, std::span<std::byte>) override { cannot_run(); }
-  std::unique_ptr<Pending> read_later(const Buffer&, std::int64_t, std::int64_t) override {
+  Completion<Done> read(const Buffer&, std::int64_t, std::span<std::byte>,
+                        std::shared_ptr<const void>) override {
     cannot_run();
   }
   void submit(Loaded&, const Spaces&) override { cannot_run(); }
   bool immediate() const override { return true; }
-  void wait() override {}
+  bool full() override { return false; }
+  Completion<Done> done() override { return Done{}; }
+  void poll(std::chrono::nanoseconds) override {}
+  std::chrono::seconds patience() const override { return std::chrono::seconds(0); }
   void profile(bool) override { cannot_run(); }
-  std::vector<Time> take_times(Loaded&) override { cannot_run(); }
+  Completion<std::vector<Time>> take_times(Loaded&) override { cannot_run(); }
 };
 
 }  // namespace

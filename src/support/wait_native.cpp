@@ -1,0 +1,25 @@
+#include <algorithm>
+
+#include "support/callbacks.h"
+#include "support/fail.h"
+#include "support/wait.h"
+
+namespace tensorgrad {
+
+void wait_until(Pollable& source, const std::function<bool()>& done, std::string_view what) {
+  using Clock = std::chrono::steady_clock;
+  // The longest time until the loss of the device is noticed.
+  const std::chrono::nanoseconds slice =
+      std::min<std::chrono::nanoseconds>(source.patience(), std::chrono::milliseconds(200));
+  const auto end = Clock::now() + source.patience();
+  while (!done()) {
+    source.poll(slice);
+    run_callbacks();
+    if (done()) return;
+    if (Clock::now() > end)
+      throw DeviceError(fmt::format("webgpu: the device hangs: {} took longer than {} s", what,
+                                    source.patience().count()));
+  }
+}
+
+}  // namespace tensorgrad
