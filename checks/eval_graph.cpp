@@ -50,7 +50,7 @@ Open& open(const EvalOptions& options) {
   // Never destroyed: drivers have problems with calls at exit.
   static auto& all = *new std::map<std::pair<std::string, int>, Open>;
   Open& open = all[{options.device, options.device == "cpu" ? options.threads : 0}];
-  if (!open.device) open.device = runtime::open_device(options.device, options.threads);
+  if (!open.device) open.device = runtime::blocking::open_device(options.device, options.threads);
   if (open.loaded.size() >= kLoaded) open.loaded.pop_front();
   return open;
 }
@@ -203,11 +203,11 @@ static Evaluated run(runtime::Device& device, std::shared_ptr<runtime::Loaded>& 
   for (std::size_t s = 0; s < buffers.size(); ++s) {
     buffers[s] = blocking::allocate(device, plan.elements[s], "memory");
     device.upload(*buffers[s], 0, std::as_bytes(std::span(before[s])));
-    spaces[s] = buffers[s].get();
+    spaces[s] = buffers[s];
   }
   const auto faults = blocking::allocate(device, runtime::kFaultElements, "bad ids");
-  spaces.faults = faults.get();
-  blocking::submit(device, *loaded, spaces);
+  spaces.faults = faults;
+  blocking::submit(device, loaded, spaces);
   std::array<std::byte, 4 * runtime::kFaultElements> noted{};
   blocking::read(device, *faults, 0, noted);
   if (const auto failure = runtime::Device::failure_in(noted)) throw *failure;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tensorgrad/array.h"
+#include "tensorgrad/future.h"
 #include "tensorgrad/optim.h"
 #include "tensorgrad/param.h"
 #include "tensorgrad/progress.h"
@@ -211,15 +212,23 @@ struct RunOptions {
 };
 
 namespace detail {
-class Session;
+class Driver;
 class Program;
-struct Outcome;
+class TrainingProgram;
+class Outcome;
 }  // namespace detail
 
 // The result of a step or run. Reading it blocks until the device has finished. It owns its values:
-// later steps do not change them. Copies share the values and may be used on any thread.
+// later steps do not change them. Copies share the values and may be used on any thread. Dropping
+// it does not stop the step.
 class Result {
  public:
+  // Returns true if reading it does not block. Asks for the values if nobody has: poll() then makes
+  // progress.
+  bool ready() const;
+  // Calls `callback` once with the result, in poll(), when it is ready: reading it returns the
+  // values, or throws the error of the step.
+  void then(std::function<void(const Result&)> callback) const;
   // Returns the loss of a step.
   float loss() const;
   // Returns the only output, or the output of that name. On an rvalue, returns a copy.
@@ -315,6 +324,12 @@ enum class Upload : std::uint8_t {
 // The common interface of training and forward programs. Several threads may use programs over the
 // same parameters, and their results: the calls are serialized. Do not move or assign a handle
 // while another thread uses it.
+//
+// Calls take effect in order. Those whose name ends in _async never block: what cannot be done yet
+// is queued, and poll() goes on with it. set_input(), upload(), reset(), reset_optimizer() and
+// set_lr() never block either: they are queued behind what is queued, with copies of their values.
+// The other calls block where the device is asynchronous. A progress callback or a learning-rate
+// schedule is called in the middle of a call and must not use the program, except for steps().
 class ProgramHandle {
  public:
   // Sets the values of an input for all steps that do not feed it. Copies the values.
@@ -349,12 +364,17 @@ class ProgramHandle {
   // steps: training updates its parameters. With `accumulate`, only steps that update are timed.
   std::vector<DispatchTime> profile(int steps = 10);
 
+  // Like download(), and does not block.
+  Future<NamedArrays> download_async() const;
+
  protected:
-  ProgramHandle(std::shared_ptr<detail::Session> session, std::shared_ptr<detail::Program> program)
-      : session_(std::move(session)), program_(std::move(program)) {}
-  detail::Session& session(const char* call) const;
+  ProgramHandle(std::shared_ptr<detail::Driver> driver, std::shared_ptr<detail::Program> program)
+      : driver_(std::move(driver)), program_(std::move(program)) {}
+  detail::Driver& driver(const char* call) const;
   detail::Program& program(const char* call) const;
-  std::shared_ptr<detail::Session> session_;
+  Result run_program(const char* call, const Feed& feed, const RunOptions& options) const;
+  Result run_program_async(const char* call, const Feed& feed, const RunOptions& options) const;
+  std::shared_ptr<detail::Driver> driver_;  // destroyed after the program
   std::shared_ptr<detail::Program> program_;
 };
 
@@ -362,15 +382,24 @@ class ProgramHandle {
 class TrainingHandle : public ProgramHandle {
  public:
   // Runs forward, backward and update. On a GPU it only enqueues them, and reading the result
-  // blocks. On the CPU it returns when the step is done.
+  // blocks. On the CPU it returns when the step is done. Throws the error of an earlier step that
+  // nobody has read.
   Result step(const Feed& feed = {}, const RunOptions& options = {});
+  // Like step(), and does not block: not while the device is full, nor while the first step with
+  // captures is compiled. Copies the feed if it has to queue the step. Throws only if the feed is
+  // wrong; all other errors are those of the result. Steps after one that failed change nothing and
+  // have the same error, until it is read.
+  Result step_async(const Feed& feed = {}, const RunOptions& options = {});
   // Returns the gradients of the last step, before clipping.
   NamedArrays gradients() const;
+  Future<NamedArrays> gradients_async() const;
   NamedArrays optimizer_state() const;
+  Future<NamedArrays> optimizer_state_async() const;
   void upload_optimizer_state(const NamedArrays& state);
   // Calls upload() and upload_optimizer_state() for a checkpoint. If it throws, neither parameters
   // nor optimizer state were changed.
   void restore(const NamedArrays& parameters, const NamedArrays& optimizer_state);
+  Future<Done> restore_async(const NamedArrays& parameters, const NamedArrays& optimizer_state);
   // Restores the initial weights, clears the optimizer state and sets the step to 0. A given seed
   // replaces the seed of initial weights and random ops.
   void reset(std::optional<std::uint32_t> seed = {});
@@ -384,9 +413,11 @@ class TrainingHandle : public ProgramHandle {
   std::int64_t steps() const;  // steps enqueued so far
   // Blocks until all steps have finished. Throws if one of them failed.
   void wait();
+  Future<Done> wait_async();
 
  protected:
   using ProgramHandle::ProgramHandle;
+  detail::TrainingProgram& training(const char* call) const;
 };
 
 // A compiled forward pass, without the type of its model.
@@ -394,6 +425,8 @@ class ForwardHandle : public ProgramHandle {
  public:
   // Runs the forward pass. On a GPU it only enqueues it, and reading the result blocks.
   Result run(const Feed& feed = {}, const RunOptions& options = {});
+  // Like run(), and does not block: see TrainingHandle::step_async().
+  Result run_async(const Feed& feed = {}, const RunOptions& options = {});
 
  protected:
   using ProgramHandle::ProgramHandle;
@@ -405,15 +438,16 @@ using Trace = std::function<Outputs(const Inputs&)>;
 using FoundParams = std::vector<std::pair<std::string, Param*>>;
 
 struct Compiled {
-  std::shared_ptr<Session> session;
+  std::shared_ptr<Driver> driver;
   std::shared_ptr<Program> program;
 };
-Compiled compile_training(const FoundParams& params, const TrainingOptions& options,
-                          const Trace& trace);
-Compiled compile_forward(const FoundParams& params, const ForwardOptions& options,
-                         const Trace& trace);
-Compiled attach(const std::shared_ptr<Session>& session, const AttachOptions& options,
-                const Trace& trace);
+// These trace in the call.
+Future<Compiled> compile_training(const FoundParams& params, const TrainingOptions& options,
+                                  const Trace& trace);
+Future<Compiled> compile_forward(const FoundParams& params, const ForwardOptions& options,
+                                 const Trace& trace);
+Future<Compiled> attach(const std::shared_ptr<Driver>& driver, const AttachOptions& options,
+                        const Trace& trace);
 
 template <class M>
 FoundParams find_params(M& model) {
@@ -437,7 +471,7 @@ template <class M>
 class Forward : public ForwardHandle {
  public:
   const M& model() const& {
-    session("model");
+    driver("model");
     return *model_;
   }
   void model() const&& = delete;  // it would dangle
@@ -445,14 +479,18 @@ class Forward : public ForwardHandle {
   // Compiles another forward pass over the same parameters. Shares them without copies.
   template <class F>
   Forward attach(const AttachOptions& options, F&& function) {
-    session("attach");
-    auto made = detail::attach(session_, options, detail::bind_model(model_, function));
-    return Forward(model_, made.session, made.program);
+    return attach_async(options, function).take();
+  }
+  // Like attach(), and does not block. Traces in the call.
+  template <class F>
+  Future<Forward> attach_async(const AttachOptions& options, F&& function) {
+    driver("attach");
+    return detail::attach(driver_, options, detail::bind_model(model_, function))
+        .map([model = model_](const detail::Compiled& made) { return Forward(model, made); });
   }
 
-  Forward(std::shared_ptr<M> model, std::shared_ptr<detail::Session> session,
-          std::shared_ptr<detail::Program> program)
-      : ForwardHandle(std::move(session), std::move(program)), model_(std::move(model)) {}
+  Forward(std::shared_ptr<M> model, const detail::Compiled& made)
+      : ForwardHandle(made.driver, made.program), model_(std::move(model)) {}
 
  private:
   std::shared_ptr<M> model_;
@@ -464,7 +502,7 @@ class Training : public TrainingHandle {
  public:
   // Returns the model as declared. The values of its parameters come from download().
   const M& model() const& {
-    session("model");
+    driver("model");
     return *model_;
   }
   void model() const&& = delete;  // it would dangle
@@ -473,18 +511,32 @@ class Training : public TrainingHandle {
   // every update.
   template <class F>
   Forward<M> attach(const AttachOptions& options, F&& function) {
-    session("attach");
-    auto made = detail::attach(session_, options, detail::bind_model(model_, function));
-    return Forward<M>(model_, made.session, made.program);
+    return attach_async(options, function).take();
+  }
+  // Like attach(), and does not block. Traces in the call.
+  template <class F>
+  Future<Forward<M>> attach_async(const AttachOptions& options, F&& function) {
+    driver("attach");
+    return detail::attach(driver_, options, detail::bind_model(model_, function))
+        .map([model = model_](const detail::Compiled& made) { return Forward<M>(model, made); });
   }
 
-  Training(std::shared_ptr<M> model, std::shared_ptr<detail::Session> session,
-           std::shared_ptr<detail::Program> program)
-      : TrainingHandle(std::move(session), std::move(program)), model_(std::move(model)) {}
+  Training(std::shared_ptr<M> model, const detail::Compiled& made)
+      : TrainingHandle(made.driver, made.program), model_(std::move(model)) {}
 
  private:
   std::shared_ptr<M> model_;
 };
+
+// Like compile(), and does not block: opens the device, allocates memory and compiles kernels while
+// poll() is called. Traces in the call, which throws what is wrong with the options.
+template <class M, class F>
+Future<Training<M>> compile_async(M model, const TrainingOptions& options, F&& function) {
+  auto shared = std::make_shared<M>(std::move(model));
+  return detail::compile_training(detail::find_params(*shared), options,
+                                  detail::bind_model(shared, function))
+      .map([shared](const detail::Compiled& made) { return Training<M>(shared, made); });
+}
 
 // Compiles forward, backward and optimizer into one training step. Traces
 // `function(const M&, const Inputs&)`, which returns the loss (and other outputs).
@@ -492,19 +544,22 @@ class Training : public TrainingHandle {
 //       [](const Mlp& m, const tg::Inputs& in) { return mean(square(m.l1(in["x"]))); });
 template <class M, class F>
 Training<M> compile(M model, const TrainingOptions& options, F&& function) {
+  return compile_async(std::move(model), options, function).take();
+}
+
+// Like compile_forward(), and does not block. Traces in the call.
+template <class M, class F>
+Future<Forward<M>> compile_forward_async(M model, const ForwardOptions& options, F&& function) {
   auto shared = std::make_shared<M>(std::move(model));
-  auto made = detail::compile_training(detail::find_params(*shared), options,
-                                       detail::bind_model(shared, function));
-  return Training<M>(shared, made.session, made.program);
+  return detail::compile_forward(detail::find_params(*shared), options,
+                                 detail::bind_model(shared, function))
+      .map([shared](const detail::Compiled& made) { return Forward<M>(shared, made); });
 }
 
 // Compiles a forward pass: no loss, no backward, no optimizer. Dropout does nothing.
 template <class M, class F>
 Forward<M> compile_forward(M model, const ForwardOptions& options, F&& function) {
-  auto shared = std::make_shared<M>(std::move(model));
-  auto made = detail::compile_forward(detail::find_params(*shared), options,
-                                      detail::bind_model(shared, function));
-  return Forward<M>(shared, made.session, made.program);
+  return compile_forward_async(std::move(model), options, function).take();
 }
 
 }  // namespace tensorgrad

@@ -16,6 +16,7 @@
 #include "tensorgrad/dataset.h"         // text as training data
 #include "tensorgrad/device.h"          // the list of devices
 #include "tensorgrad/error.h"           // UserError, DeviceError, InternalError
+#include "tensorgrad/future.h"          // futures, poll() for programs with an event loop
 #include "tensorgrad/generate.h"        // text generation
 #include "tensorgrad/language_model.h"  // models with several kinds of layers
 #include "tensorgrad/mamba.h"           // state-space models

@@ -1,14 +1,18 @@
 // The public handles: they check that they are not empty and forward the call.
-#include <array>
 #include <new>
 
-#include "compile/session.h"
+#include "compile/memory.h"
+#include "compile/outcome.h"
+#include "compile/training.h"
+#include "ir/primitive.h"
 #include "support/fail.h"
+#include "support/sha256.h"
 #include "support/text.h"
 
 namespace tensorgrad {
 
 using detail::Outcome;
+using detail::Run;
 
 FeedValue::FeedValue(const Array& array) : dtype_(array.dtype()), shape_(array.shape()) {
   if (dtype_ == DType::f32)
@@ -30,19 +34,14 @@ Outcome& behind(const std::shared_ptr<Outcome>& outcome, const char* call) {
   return *outcome;
 }
 
-// Returns the outcome with all values read. Blocks. Throws the error of the run.
-const Outcome& numbers(const std::shared_ptr<Outcome>& outcome, const char* call) {
-  behind(outcome, call).resolve();
-  outcome->check();
-  return *outcome;
+// Returns the run with all values read. Blocks. Throws the error of the run.
+const Run& numbers(const std::shared_ptr<Outcome>& outcome, const char* call) {
+  return behind(outcome, call).wait(Run::Wanted::values);
 }
 
-// Returns the outcome of a finished run; its values stay on the device. Throws the error of the
-// run.
-const Outcome& settled(const std::shared_ptr<Outcome>& outcome, const char* call) {
-  behind(outcome, call).settle();
-  outcome->check();
-  return *outcome;
+// Returns the run once it has finished; its values stay on the device. Throws its error.
+const Run& finished(const std::shared_ptr<Outcome>& outcome, const char* call) {
+  return behind(outcome, call).wait(Run::Wanted::status);
 }
 
 std::vector<std::string> names_of(const NamedArrays& arrays) {
@@ -59,14 +58,14 @@ std::string listed(const std::vector<std::string>& names) {
 }  // namespace
 
 float Result::loss() const {
-  const NamedArrays& outputs = numbers(outcome_, "loss").outputs;
+  const NamedArrays& outputs = numbers(outcome_, "loss").outputs();
   const auto found = outputs.find(trace::kLossOutput);
   if (found == outputs.end()) user_error("loss: this program has no loss\n  hint: output()");
   return found->second.floats()[0];
 }
 
 const Array& Result::output() const& {
-  const NamedArrays& outputs = numbers(outcome_, "output").outputs;
+  const NamedArrays& outputs = numbers(outcome_, "output").outputs();
   const std::vector<std::string> names = names_of(outputs);
   if (names.size() != 1)
     user_error("output: there are several outputs: {}\n  hint: result[\"{}\"]", join(names, ", "),
@@ -75,7 +74,7 @@ const Array& Result::output() const& {
 }
 
 const Array& Result::operator[](std::string_view name) const& {
-  const NamedArrays& outputs = numbers(outcome_, "output").outputs;
+  const NamedArrays& outputs = numbers(outcome_, "output").outputs();
   const auto found = outputs.find(std::string(name));
   if (found != outputs.end()) return found->second;
   user_error("output: there is no output '{}': the outputs are {}", name,
@@ -83,12 +82,12 @@ const Array& Result::operator[](std::string_view name) const& {
 }
 
 const NamedArrays& Result::captures() const& {
-  const Outcome& outcome = numbers(outcome_, "captures");
-  if (!outcome.with_captures)
+  const Run& run = numbers(outcome_, "captures");
+  if (!run.with_captures())
     user_error(
         "captures: they were not requested\n  hint: step(feed, {{.captures = true}}) or run(feed, "
         "{{.captures = true}})");
-  return outcome.captures;
+  return run.captures();
 }
 
 const Array& Result::capture(std::string_view name) const& {
@@ -125,7 +124,7 @@ NamedArrays Result::captures() && {
 }
 
 float Result::grad_norm() const {
-  const NamedArrays& outputs = numbers(outcome_, "grad_norm").outputs;
+  const NamedArrays& outputs = numbers(outcome_, "grad_norm").outputs();
   const auto found = outputs.find(optim::kNormOutput);
   if (found == outputs.end())
     user_error(
@@ -134,29 +133,57 @@ float Result::grad_norm() const {
   return found->second.floats()[0];
 }
 
-bool Result::finite() const { return settled(outcome_, "finite").finite; }
+bool Result::finite() const { return finished(outcome_, "finite").finite(); }
 
-void Result::wait() const { settled(outcome_, "wait"); }
+void Result::wait() const { finished(outcome_, "wait"); }
 
-detail::Session& ProgramHandle::session(const char* call) const {
-  if (!session_) user_error("{}: this program was moved from", call);
-  return *session_;
+bool Result::ready() const { return behind(outcome_, "ready").ready(); }
+
+void Result::then(std::function<void(const Result&)> callback) const {
+  behind(outcome_, "then").then([callback = std::move(callback)](std::shared_ptr<Outcome> ready) {
+    callback(Result(std::move(ready)));
+  });
+}
+
+namespace {
+
+// Reads parameters or gradients.
+Future<NamedArrays> read(detail::Driver& driver, ir::Space space) {
+  const auto arrays = std::make_shared<NamedArrays>();
+  const auto step = [&driver, space, arrays] {
+    return driver.state().read(space).map([arrays](NamedArrays& all) {
+      *arrays = std::move(all);
+      return Done{};
+    });
+  };
+  return driver.start(
+      {step}, [arrays] { return std::move(*arrays); }, "reading");
+}
+
+}  // namespace
+
+detail::Driver& ProgramHandle::driver(const char* call) const {
+  if (!driver_) user_error("{}: this program was moved from", call);
+  return *driver_;
 }
 
 detail::Program& ProgramHandle::program(const char* call) const {
-  session(call);
+  driver(call);
   return *program_;
 }
 
 void ProgramHandle::set_input(const std::string& name, const FeedValue& value) {
-  session("set_input").set_input(program("set_input"), name, value);
+  program("set_input").set_input(name, value);
 }
 std::vector<ParamInfo> ProgramHandle::parameters() const {
-  return session("parameters").parameters();
+  std::vector<ParamInfo> out;
+  for (const detail::Parameter& p : driver("parameters").state().parameters().list)
+    out.push_back({p.name, p.shape, p.decay, p.frozen});
+  return out;
 }
 std::vector<TensorInfo> ProgramHandle::inputs() const {
   std::vector<TensorInfo> out;
-  for (const InputSpec& spec : program("inputs").specs)
+  for (const InputSpec& spec : program("inputs").inputs())
     out.push_back({spec.name, spec.shape, spec.dtype});
   return out;
 }
@@ -166,85 +193,99 @@ std::vector<TensorInfo> ProgramHandle::outputs() const {
 std::vector<TensorInfo> ProgramHandle::captures() const {
   return program("captures").results(ir::Result::Kind::capture);
 }
-NamedArrays ProgramHandle::download() const {
-  return session("download").download(ir::Space::parameters);
+Future<NamedArrays> ProgramHandle::download_async() const {
+  return read(driver("download"), ir::Space::parameters);
 }
+NamedArrays ProgramHandle::download() const { return download_async().take(); }
 void ProgramHandle::upload(const NamedArrays& values, Upload mode) {
-  session("upload").upload(values, mode);
+  detail::Driver& own = driver("upload");
+  const std::lock_guard lock(own.turn());
+  own.raise_late();
+  own.state().check(values, mode);
+  if (own.queue().empty()) return own.state().write(values);
+  own.in_order([&own, values] { own.state().write(values); });
 }
-std::string ProgramHandle::fingerprint() const { return session("fingerprint").fingerprint(); }
-Counts ProgramHandle::counts() const { return session("counts").counts(program("counts")); }
-double ProgramHandle::compile_ms() const { return program("compile_ms").compile_ms; }
-std::string ProgramHandle::device() const { return session("device").device().name(); }
-int ProgramHandle::threads() const { return session("threads").device().threads(); }
+std::string ProgramHandle::fingerprint() const {
+  driver("fingerprint");
+  Sha256 sha;
+  const NamedArrays values = download();
+  for (const ParamInfo& p : parameters()) {
+    sha.update(std::as_bytes(std::span(p.name.c_str(), p.name.size() + 1)));
+    sha.update(std::as_bytes(values.at(p.name).floats()));
+  }
+  return sha.finish();
+}
+Counts ProgramHandle::counts() const { return program("counts").counts(); }
+double ProgramHandle::compile_ms() const { return program("compile_ms").compile_ms(); }
+std::string ProgramHandle::device() const { return driver("device").device().name(); }
+int ProgramHandle::threads() const { return driver("threads").device().threads(); }
 std::string ProgramHandle::show(std::string_view stage) const {
-  return session("show").show(program("show"), stage);
+  return program("show").show(stage);
 }
-
-std::vector<PlannedKernel> ProgramHandle::plan() const {
-  return session("plan").plan(program("plan"));
-}
-
+std::vector<PlannedKernel> ProgramHandle::plan() const { return program("plan").plan(); }
 std::vector<DispatchTime> ProgramHandle::profile(int steps) {
-  return session("profile").profile((program("profile"), program_), steps);
+  return program("profile").profile(steps);
+}
+std::vector<StageTime> ProgramHandle::stage_times() const {
+  return program("stage_times").stage_times();
 }
 
-std::vector<StageTime> ProgramHandle::stage_times() const {
-  return session("stage_times").stage_times(program("stage_times"));
+Result ProgramHandle::run_program(const char* call, const Feed& feed,
+                                  const RunOptions& options) const {
+  auto run = program(call).run(feed, options);
+  return Result(std::make_shared<Outcome>(driver_, std::move(run)));
+}
+Result ProgramHandle::run_program_async(const char* call, const Feed& feed,
+                                        const RunOptions& options) const {
+  auto run = program(call).run_async(feed, options);
+  return Result(std::make_shared<Outcome>(driver_, std::move(run)));
+}
+
+detail::TrainingProgram& TrainingHandle::training(const char* call) const {
+  return static_cast<detail::TrainingProgram&>(program(call));
 }
 
 Result TrainingHandle::step(const Feed& feed, const RunOptions& options) {
-  return Result(session("step").step((program("step"), program_), feed, options));
+  return run_program("step", feed, options);
 }
-NamedArrays TrainingHandle::gradients() const {
-  return session("gradients").download(ir::Space::gradients);
+Result TrainingHandle::step_async(const Feed& feed, const RunOptions& options) {
+  return run_program_async("step", feed, options);
 }
-NamedArrays TrainingHandle::optimizer_state() const {
-  return session("optimizer_state").optimizer_state();
+Future<NamedArrays> TrainingHandle::gradients_async() const {
+  return read(driver("gradients"), ir::Space::gradients);
 }
+NamedArrays TrainingHandle::gradients() const { return gradients_async().take(); }
+Future<NamedArrays> TrainingHandle::optimizer_state_async() const {
+  return training("optimizer_state").optimizer_state_async();
+}
+NamedArrays TrainingHandle::optimizer_state() const { return optimizer_state_async().take(); }
 void TrainingHandle::upload_optimizer_state(const NamedArrays& state) {
-  session("upload_optimizer_state").upload_optimizer_state(state);
+  training("upload_optimizer_state").restore(nullptr, state);
 }
 void TrainingHandle::restore(const NamedArrays& parameters, const NamedArrays& optimizer_state) {
-  session("restore").restore(parameters, optimizer_state);
+  training("restore").restore(&parameters, optimizer_state);
 }
-void TrainingHandle::reset(std::optional<std::uint32_t> seed) {
-  session("reset").reset(program("reset"), seed);
+Future<Done> TrainingHandle::restore_async(const NamedArrays& parameters,
+                                           const NamedArrays& optimizer_state) {
+  return training("restore").restore_async(&parameters, optimizer_state);
 }
-void TrainingHandle::reset_optimizer() {
-  session("reset_optimizer").reset_optimizer(program("reset_optimizer"));
+void TrainingHandle::reset(std::optional<std::uint32_t> seed) { training("reset").reset(seed); }
+void TrainingHandle::reset_optimizer() { training("reset_optimizer").reset_optimizer(); }
+void TrainingHandle::set_lr(Schedule lr) { training("set_lr").set_lr(std::move(lr)); }
+double TrainingHandle::lr() const {
+  const detail::TrainingProgram& own = training("lr");
+  const std::lock_guard lock(driver_->turn());
+  return own.lr();
 }
-void TrainingHandle::set_lr(Schedule lr) { session("set_lr").set_lr(std::move(lr)); }
-double TrainingHandle::lr() const { return session("lr").next_lr(); }
-std::int64_t TrainingHandle::steps() const { return session("steps").steps(); }
-void TrainingHandle::wait() { session("wait").wait(program("wait")); }
+std::int64_t TrainingHandle::steps() const { return driver("steps").steps(); }
+Future<Done> TrainingHandle::wait_async() { return training("wait").wait_async(); }
+void TrainingHandle::wait() { wait_async().get(); }
 
 Result ForwardHandle::run(const Feed& feed, const RunOptions& options) {
-  return Result(session("run").run((program("run"), program_), feed, options));
+  return run_program("run", feed, options);
 }
-
-namespace detail {
-
-Compiled compile_training(const FoundParams& params, const TrainingOptions& options,
-                          const Trace& trace) {
-  auto session = std::make_shared<Session>(params, options.device, options.threads, options.seed);
-  auto program = session->build_training(options, trace);
-  return {session, program};
+Result ForwardHandle::run_async(const Feed& feed, const RunOptions& options) {
+  return run_program_async("run", feed, options);
 }
-
-Compiled compile_forward(const FoundParams& params, const ForwardOptions& options,
-                         const Trace& trace) {
-  auto session = std::make_shared<Session>(params, options.device, options.threads, options.seed);
-  auto program = session->build_forward(
-      {.inputs = options.inputs, .without = options.without, .progress = options.progress}, trace);
-  return {session, program};
-}
-
-Compiled attach(const std::shared_ptr<Session>& session, const AttachOptions& options,
-                const Trace& trace) {
-  return {session, session->build_forward(options, trace)};
-}
-
-}  // namespace detail
 
 }  // namespace tensorgrad

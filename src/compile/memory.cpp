@@ -48,6 +48,35 @@ std::string needs(const schedule::Plan& plan) {
 
 }  // namespace
 
+Completion<std::shared_ptr<runtime::Buffer>> allocate(
+    runtime::Device& device, Space space, std::int64_t elements, const schedule::Plan* plan,
+    std::function<std::vector<Tenant>()> largest) {
+  using Memory = Completion<std::shared_ptr<runtime::Buffer>>;
+  const auto begin = [&] {
+    try {
+      return device.allocate(elements, word(space));
+    } catch (...) {
+      return failed_now<std::shared_ptr<runtime::Buffer>>();
+    }
+  };
+  Memory out;
+  begin().then([out, space, plan, largest = std::move(largest)](const Memory& memory) {
+    try {
+      out.set(memory.get());
+    } catch (const OutOfMemoryError& error) {
+      const bool of_the_model =
+          space == Space::parameters || space == Space::gradients || space == Space::state;
+      out.set_error(std::make_exception_ptr(
+          explained(error, largest(), plan,
+                    of_the_model ? "a smaller model, or a device with more room"
+                                 : "a smaller batch, or a device with more room")));
+    } catch (...) {
+      out.set_error(std::current_exception());
+    }
+  });
+  return out;
+}
+
 Array host_array(const ir::Type& type, std::string_view what,
                  const std::function<void(std::span<std::byte>)>& fill) {
   const auto made = [&]<class T>(T) {

@@ -5,13 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/device.h"
 #include "schedule/plan.h"
 #include "tensorgrad/array.h"
+#include "tensorgrad/completion.h"
 #include "tensorgrad/error.h"
 
 namespace tensorgrad::detail {
@@ -24,6 +27,13 @@ struct Tenant {
 std::vector<Tenant> tenants(const schedule::Layout& layout);
 // For the arena: the tensors that are alive when most of it is in use.
 std::vector<Tenant> tenants(const schedule::Plan& plan);
+
+// Allocates device memory. If there is none, the error lists what `largest` returns; `plan` is null
+// before there is one. Both must exist until then.
+Completion<std::shared_ptr<runtime::Buffer>> allocate(runtime::Device& device, ir::Space space,
+                                                      std::int64_t elements,
+                                                      const schedule::Plan* plan,
+                                                      std::function<std::vector<Tenant>()> largest);
 
 // Allocates an array of that type and lets `fill` write its bytes. `what` names it in the error if
 // the host lacks memory.

@@ -92,4 +92,11 @@ Request training_request(const TrainingOptions& options, const Parameters& param
   return request;
 }
 
+Request forward_request(const AttachOptions& options, std::uint64_t model) {
+  Request request;
+  request.trace = {.inputs = options.inputs, .training = options.training, .model = model};
+  request.without = passes_left_out(options.without);
+  return request;
+}
+
 }  // namespace tensorgrad::detail

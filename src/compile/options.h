@@ -27,5 +27,6 @@ Schedule rate_of(const Optimizer& optimizer);
 // What the pipeline has to compile for these options. Throws a UserError if nothing is trained.
 Request training_request(const TrainingOptions& options, const Parameters& parameters,
                          const ParameterLayout& layout, std::uint64_t model);
+Request forward_request(const AttachOptions& options, std::uint64_t model);
 
 }  // namespace tensorgrad::detail

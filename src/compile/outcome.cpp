@@ -1,98 +1,72 @@
 #include "compile/outcome.h"
 
-#include <cstring>
+#include <utility>
 
-#include "compile/session.h"
-#include "runtime/blocking.h"
-#include "support/fail.h"
-#include "support/integers.h"
-#include "support/text.h"
+#include "support/poll.h"
+#include "support/wait.h"
 
 namespace tensorgrad::detail {
 
-using ir::Result;
+std::shared_ptr<Driver> Outcome::unfinished() {
+  const std::lock_guard lock(mutex_);
+  return driver_;
+}
 
-Snapshot::Snapshot(runtime::Device& device, const runtime::Buffer& buffer, std::int64_t elements)
-    : device_(device), bytes_(std::make_shared<std::vector<std::byte>>()) {
+std::shared_ptr<Driver> Outcome::ask(Run::Wanted wanted) {
+  const std::shared_ptr<Driver> driver = unfinished();
+  if (!driver) return nullptr;
+  {
+    const std::lock_guard lock(driver->turn());
+    driver->ask(run_, wanted);
+    driver->advance();
+    if (!run_->has_ended()) return driver;
+  }
+  const std::lock_guard lock(mutex_);
+  driver_.reset();  // not the last owner
+  return nullptr;
+}
+
+bool Outcome::ready() {
   try {
-    bytes_->resize(usize(4 * elements));
-  } catch (const std::bad_alloc&) {
-    throw OutOfMemoryError(fmt::format("host: out of memory: {} for the results of an earlier run",
-                                       in_mib(4 * elements)));
+    return !ask(Run::Wanted::values);
+  } catch (...) {  // reading it throws at once
+    return true;
   }
-  read_ = device.read(buffer, 0, *bytes_, bytes_);
 }
 
-std::span<const std::byte> Snapshot::wait() const {
-  wait_for(device_, read_, "a run");
-  return *bytes_;
-}
-
-// Starts a copy of the outputs as they are now. Devices that need not wait read them at once.
-void Outcome::snapshot() {
-  if (done || bytes) return;
-  const std::int64_t elements = executable->made.plan.outputs.elements();
-  if (!settled) faults.emplace(*session->device_, *program->faults, runtime::kFaultElements);
-  if (elements > 0) bytes.emplace(*session->device_, *executable->outputs, elements);
-}
-
-// Reads the guard of the step and the faults that kernels reported.
-void Outcome::settle() {
-  std::lock_guard lock(*mutex);
-  if (settled) return;
-  if (!faults) runtime::blocking::finish(*session->device_);
-  const auto failure =
-      faults ? runtime::Device::failure_in(faults->wait()) : session->failure_of(*program);
-  if (failure) session->raise_failure(*program, *failure, step);
-  const schedule::Plan& plan = executable->made.plan;
-  for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
-    const Result& result = plan.graph.results[i];
-    if (result.kind != Result::Kind::output || result.name != optim::kFailedOutput) continue;
-    behind = read(plan.results[i].offset, plan.graph[result.node].type, "the guard").ints()[0];
+void Outcome::then(std::function<void(std::shared_ptr<Outcome>)> callback) {
+  const auto call = [run = run_, reporter = reporter_, callback = std::move(callback)] {
+    callback(std::make_shared<Outcome>(reporter.lock(), run));
+  };
+  const std::shared_ptr<Driver> driver = unfinished();
+  if (!driver) return post_callback(call);
+  const std::lock_guard lock(driver->turn());
+  run_->then(call);
+  try {
+    driver->ask(run_, Run::Wanted::values);
+  } catch (...) {
+    run_->fail_with(std::current_exception());
   }
-  settled = true;
-  finite = behind == 0;
-  if (!finite && step >= 0) error = session->note_failure(*program, step - (behind - 1));
+  driver->advance();
 }
 
-void Outcome::resolve() {
-  std::lock_guard lock(*mutex);
-  if (done) return;
-  const std::shared_ptr<Session> owner = session;  // released below
-  if (!owner->device_->immediate()) snapshot();    // everything in one read
-  settle();
-  const schedule::Plan& plan = executable->made.plan;
-  for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
-    const Result& result = plan.graph.results[i];
-    if (result.kind != Result::Kind::output && result.kind != Result::Kind::capture) continue;
-    if (result.name == optim::kFailedOutput) continue;
-    const bool is_output = result.kind == Result::Kind::output;
-    const std::string what = fmt::format("{} '{}'", is_output ? "output" : "capture", result.name);
-    Array array = read(plan.results[i].offset, plan.graph[result.node].type, what);
-    (is_output ? outputs : captures).emplace(result.name, std::move(array));
+const Run& Outcome::wait(Run::Wanted wanted) {
+  if (const auto driver = ask(wanted)) {
+    const auto there = [&] {
+      const std::lock_guard lock(driver->turn());
+      return run_->has(wanted);
+    };
+    if (!there()) {
+      wait_until(*driver, there, "a run");
+      ask(wanted);  // lets the driver go, if the values are there
+    }
   }
-  done = true;
-  bytes.reset();
-  faults.reset();
-  watched = owner;
-  session.reset();
-  program.reset();
-}
-
-Array Outcome::read(std::int64_t offset, const ir::Type& type, std::string_view what) {
-  if (!bytes) return session->read_array(*executable->outputs, offset, type, what);
-  return host_array(type, what, [&](std::span<std::byte> to) {
-    const auto all = bytes->wait();
-    if (!to.empty()) std::memcpy(to.data(), all.data() + 4 * offset, to.size());
-  });
-}
-
-void Outcome::check() {
-  std::lock_guard lock(*mutex);
-  if (error.empty()) return;
-  if (const auto owner = session ? session : watched.lock())
-    owner->acknowledge(step - (behind - 1));
-  throw NonFiniteError(error);
+  if (!run_->error()) return *run_;
+  if (const auto driver = reporter_.lock(); driver && run_->failure()) {
+    const std::lock_guard lock(driver->turn());
+    run_->failure()->report();
+  }
+  std::rethrow_exception(run_->error());
 }
 
 }  // namespace tensorgrad::detail

@@ -10,7 +10,6 @@
 #include "kernels/lower.h"
 #include "passes/materialise.h"
 #include "passes/pipeline.h"
-#include "runtime/blocking.h"
 #include "schedule/fuse.h"
 #include "support/fail.h"
 #include "support/integers.h"
@@ -116,12 +115,26 @@ void run_plan(Compilation& c) {
 
 void run_lower(Compilation& c) { c.kernels = kernels::lower(c.plan, c.device->model()); }
 
-void run_emit(Compilation& c) {
-  c.emitted = runtime::blocking::emit(*c.device, c.kernels, c.tag, c.progress);
+Completion<Done> run_emit(Compilation& c) {
+  return c.device->emit(c.kernels, c.tag, c.progress)
+      .map([&c](std::shared_ptr<const runtime::Emitted>& emitted) {
+        c.emitted = std::move(emitted);
+        return Done{};
+      });
 }
 
-void run_load(Compilation& c) {
-  c.loaded = runtime::blocking::load(*c.device, c.emitted, c.progress);
+Completion<Done> run_load(Compilation& c) {
+  return c.device->load(c.emitted, c.progress).map([&c](std::shared_ptr<runtime::Loaded>& loaded) {
+    c.loaded = std::move(loaded);
+    return Done{};
+  });
+}
+
+// A stage that is done when its function returns.
+template <void (*run)(Compilation&)>
+Completion<Done> now(Compilation& c) {
+  run(c);
+  return Done{};
 }
 
 template <std::shared_ptr<const ir::Graph> Compilation::*graph>
@@ -158,43 +171,43 @@ using C = Compilation;
 constexpr Stage kPipeline[] = {
     {Id::trace,
      {"trace", "the user's function is a graph of ops", "function", "Graph"},
-     run_trace,
+     now<run_trace>,
      print_graph<&C::traced>},
     {Id::recognise,
      {"recognise", "written-out attention is one op", "Graph", "Graph"},
-     run_recognise,
+     now<run_recognise>,
      print_graph<&C::recognised>},
     {Id::differentiate,
      {"differentiate", "the gradients of the loss are computed, too", "Graph", "Graph"},
-     run_differentiate,
+     now<run_differentiate>,
      print_graph<&C::differentiated>,
      trains},
     {Id::update,
      {"update", "clipping, the non-finite guard and the optimizer follow", "Graph", "Graph"},
-     run_update,
+     now<run_update>,
      print_graph<&C::updated>,
      updates},
     {Id::simplify,
      {"simplify", "composites are expanded, and no unused value is computed", "Graph", "Graph"},
-     run_simplify,
+     now<run_simplify>,
      print_graph<&C::simplified>},
     {Id::materialise,
      {"materialise", "every result has memory of its own", "Graph", "Graph"},
-     run_materialise,
+     now<run_materialise>,
      print_graph<&C::materialised>},
     {Id::fuse,
      {"fuse", "ops are in groups, one for each kernel, in an order that can run", "Graph",
       "groups"},
-     run_fuse,
+     now<run_fuse>,
      print_groups},
     {Id::plan,
      {"plan", "every tensor has its place in memory", "groups", "Plan"},
-     run_plan,
+     now<run_plan>,
      [](const C& c) { return c.plan.text(); }},
     {Id::lower,
      {"lower", "each step is a kernel: loops, index maps, the variant for the device", "Plan",
       "Kernel"},
-     run_lower,
+     now<run_lower>,
      print_kernels},
     {Id::emit,
      {"emit", "kernels are what the device runs: tuned shaders, or calls of CPU routines", "Kernel",
@@ -220,14 +233,21 @@ using Clock = std::chrono::steady_clock;
 
 std::span<const Stage> pipeline() { return kPipeline; }
 
-void run_stages(Compilation& compilation, Stage::Id first, Stage::Id last) {
-  for (const Stage& stage : kPipeline) {
-    if (stage.id < first || stage.id > last || !stage.applies(compilation)) continue;
-    const auto start = Clock::now();
-    stage.run(compilation);
+Completion<Done> run_stages(const std::shared_ptr<Compilation>& compilation, Stage::Id first,
+                            Stage::Id last) {
+  const auto end = pipeline().begin() + static_cast<std::ptrdiff_t>(last) + 1;
+  const auto stage = std::find_if(pipeline().begin() + static_cast<std::ptrdiff_t>(first), end,
+                                  [&](const Stage& each) { return each.applies(*compilation); });
+  if (stage == end) return Done{};
+  const auto start = Clock::now();
+  const Completion<Done> done = stage->run(*compilation).map([compilation, stage, start](Done) {
     const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-    compilation.times.push_back({stage.info.name, took.count()});
-  }
+    compilation->times.push_back({stage->info.name, took.count()});
+    return Done{};
+  });
+  if (stage->id == last) return done;
+  const auto next = static_cast<Stage::Id>(usize(stage->id) + 1);
+  return done.map([compilation, next, last](Done) { return run_stages(compilation, next, last); });
 }
 
 std::string show_stage(const Compilation& compilation, std::string_view name) {

@@ -87,7 +87,7 @@ struct Stage {
   };
   Id id;
   StageInfo info;
-  void (*run)(Compilation&);
+  Completion<Done> (*run)(Compilation&);
   std::string (*show)(const Compilation&);
   // Whether an executable of the request has the stage.
   bool (*applies)(const Compilation&) = [](const Compilation&) { return true; };
@@ -96,8 +96,10 @@ struct Stage {
 // The stages in the order they run.
 std::span<const Stage> pipeline();
 
-// Runs the stages from `first` to `last` that apply, and notes how long each takes.
-void run_stages(Compilation& compilation, Stage::Id first, Stage::Id last);
+// Runs the stages from `first` to `last` that apply, and notes how long each takes. All but `emit`
+// and `load` are done in the call, which throws their errors.
+Completion<Done> run_stages(const std::shared_ptr<Compilation>& compilation, Stage::Id first,
+                            Stage::Id last);
 
 // The text of a stage. Throws a UserError if there is no such stage, or if the program lacks it.
 std::string show_stage(const Compilation& compilation, std::string_view name);

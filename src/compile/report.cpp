@@ -1,29 +1,31 @@
 // Reports about a program: counts, its plan, the text of every stage.
 #include <algorithm>
 
-#include "compile/session.h"
+#include "compile/program.h"
 #include "support/fail.h"
 #include "support/integers.h"
 #include "support/text.h"
 
 namespace tensorgrad::detail {
 
-Counts Session::counts(const Program& program) const {
+Counts Program::counts() const {
   Counts out;
-  const schedule::Plan& plan = program.main->made.plan;
-  out.kernels = static_cast<std::int64_t>(program.main->made.kernels.size());
-  out.dispatches = program.main->made.loaded->dispatches();
-  out.passes = program.main->made.loaded->passes();
-  out.submits = program.main->made.loaded->submits();
+  const Compilation& made = executable(Kind::main)->made;
+  const schedule::Plan& plan = made.plan;
+  const bool training = front_.request.trains();
+  out.kernels = static_cast<std::int64_t>(made.kernels.size());
+  out.dispatches = made.loaded->dispatches();
+  out.passes = made.loaded->passes();
+  out.submits = made.loaded->submits();
   out.arena_bytes = plan.arena_bytes();
-  for (const Parameter& p : params_.list) {
+  for (const Parameter& p : driver_.state().parameters().list) {
     out.param_bytes += 4 * p.shape.count();
-    if (program.training && !p.frozen) out.gradient_bytes += 4 * p.shape.count();
+    if (training && !p.frozen) out.gradient_bytes += 4 * p.shape.count();
   }
-  if (program.training)
-    for (const auto& entry : state_layout_.entries())
+  if (training)
+    for (const auto& entry : driver_.state().optimizer_layout().entries())
       out.state_bytes += entry.flat ? out.gradient_bytes : 4 * entry.type.shape.count();
-  for (const InputSpec& spec : program.specs) out.input_bytes += 4 * spec.shape.count();
+  for (const InputSpec& spec : inputs()) out.input_bytes += 4 * spec.shape.count();
   for (const schedule::Step& step : plan.steps) {
     out.operations += step.operations;
     out.bytes_moved += step.bytes_read + step.bytes_written;
@@ -69,9 +71,9 @@ std::vector<std::string> phases_of(const schedule::Plan& plan) {
 
 }  // namespace
 
-std::vector<PlannedKernel> Session::plan(const Program& program) const {
+std::vector<PlannedKernel> Program::plan() const {
   std::vector<PlannedKernel> out;
-  const schedule::Plan& plan = program.main->made.plan;
+  const schedule::Plan& plan = executable(Kind::main)->made.plan;
   const std::vector<std::string> phases = phases_of(plan);
   for (const schedule::Step& step : plan.steps) {
     PlannedKernel kernel{.kind = std::string(step.kind()),
@@ -94,14 +96,10 @@ std::vector<PlannedKernel> Session::plan(const Program& program) const {
   return out;
 }
 
-std::string Session::show(const Program& program, std::string_view stage) const {
-  std::lock_guard lock(*mutex_);
-  return show_stage(program.main->made, stage);
+std::string Program::show(std::string_view stage) const {
+  return show_stage(executable(Kind::main)->made, stage);
 }
 
-std::vector<StageTime> Session::stage_times(const Program& program) const {
-  std::lock_guard lock(*mutex_);
-  return program.main->made.times;
-}
+std::vector<StageTime> Program::stage_times() const { return executable(Kind::main)->made.times; }
 
 }  // namespace tensorgrad::detail

@@ -1,326 +1,188 @@
-// Runs programs: submits kernels in order and reports failures to the results they belong to.
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <limits>
+#include "compile/run.h"
 
-#include "compile/session.h"
-#include "ir/primitive.h"
-#include "runtime/blocking.h"
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "compile/memory.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/poll.h"
+#include "support/text.h"
 
 namespace tensorgrad::detail {
 
-using ir::Space;
-namespace blocking = runtime::blocking;
+using ir::Result;
 
-namespace {
-
-float bits_of(std::int32_t value) {
-  float bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
+void Run::submitted(runtime::Device& device, std::shared_ptr<Executable> executable,
+                    std::int64_t step, std::shared_ptr<Failure> failure) {
+  state_ = State::submitted;
+  device_ = &device;
+  executable_ = std::move(executable);
+  executable_->latest = weak_from_this();
+  step_ = step;
+  failure_ = std::move(failure);
+  try {
+    ask(wanted_);
+  } catch (...) {
+    fail_with(std::current_exception());
+  }
 }
 
-}  // namespace
+bool Run::has(Wanted wanted) const {
+  switch (wanted) {
+    case Wanted::nothing:
+      return true;
+    case Wanted::status:
+      return state_ == State::succeeded || has_ended();
+    case Wanted::values:
+      return has_ended() || no_room_;
+  }
+  return false;
+}
 
-runtime::Spaces Session::spaces(Program& program, Executable& executable) const {
-  runtime::Spaces out{};
-  const auto set = [&](Space space, const std::shared_ptr<runtime::Buffer>& buffer) {
-    out[usize(space)] = buffer.get();
+void Run::ask(Wanted wanted) {
+  no_room_ = false;
+  wanted_ = std::max(wanted_, wanted);
+  if (state_ == State::queued || has(wanted_)) return;
+  // The values include what the guard says, so they come first.
+  if (wanted_ == Wanted::values && !device_->immediate()) read_values();
+  if (wanted_ != Wanted::nothing && state_ == State::submitted) read_status();
+  advance();
+  if (no_room_) take_values();  // throws the error
+}
+
+bool Run::preserve() {
+  if (has_ended()) return true;
+  read_values();
+  if (state_ == State::submitted) read_status();
+  return static_cast<std::int64_t>(values_.size()) <= runtime::Device::kSnapshot ||
+         values_read_->ready();
+}
+
+void Run::preserve_status() {
+  if (state_ == State::submitted) read_status();
+}
+
+void Run::read_status() {
+  if (faults_read_) return;
+  const auto owner = shared_from_this();
+  const auto guard = executable_->guard;
+  if (guard && !values_read_)
+    guard_read_ = device_->read(*executable_->outputs, *guard,
+                                std::as_writable_bytes(std::span(&status_.behind, 1)), owner);
+  faults_read_ = device_->read(*executable_->spaces.faults, 0, status_.faults, owner);
+}
+
+void Run::read_values() {
+  if (values_read_) return;
+  const std::int64_t bytes = 4 * executable_->made.plan.outputs.elements();
+  try {
+    values_.resize(usize(bytes));
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemoryError(
+        fmt::format("host: out of memory: {} for the results of an earlier run", in_mib(bytes)));
+  }
+  values_read_ = device_->read(*executable_->outputs, 0, values_, shared_from_this());
+}
+
+void Run::advance() {
+  try {
+    if (state_ == State::submitted) take_status();
+    if (state_ == State::examining && failure_->state == Failure::State::known)
+      fail_with(failure_->error);
+  } catch (...) {
+    fail_with(std::current_exception());
+  }
+  if (state_ != State::succeeded || wanted_ != Wanted::values || no_room_) return;
+  try {
+    take_values();
+  } catch (const OutOfMemoryError&) {
+    no_room_ = true;
+    post_callbacks();
+  } catch (...) {
+    fail_with(std::current_exception());
+  }
+}
+
+void Run::take_status() {
+  const auto arrived = [](const std::optional<Completion<Done>>& read) {
+    return read && read->ready();
   };
-  set(Space::parameters, param_buffer_);
-  set(Space::gradients, gradient_buffer_);
-  set(Space::state, state_buffer_);
-  set(Space::inputs, program.input_buffer);
-  set(Space::outputs, executable.outputs);
-  for (int i = 0; i < ir::kArenas; ++i) set(ir::arena(i), executable.arenas[usize(i)]);
-  out.faults = program.faults.get();
-  return out;
+  if (!arrived(faults_read_)) return;
+  const auto guard = executable_->guard;
+  const auto& with_guard = guard_read_ ? guard_read_ : values_read_;
+  if (guard && !arrived(with_guard)) return;
+  faults_read_->get();
+  if (guard) {
+    with_guard->get();
+    if (!guard_read_)
+      std::memcpy(&status_.behind, values_.data() + 4 * *guard, sizeof status_.behind);
+  }
+  if (const auto failure = judge_->judge(status_, step_, failure_)) {
+    failure_ = failure;
+    state_ = State::examining;
+  } else {
+    state_ = State::succeeded;
+  }
 }
 
-Array Session::read_array(const runtime::Buffer& buffer, std::int64_t offset, const ir::Type& type,
-                          std::string_view what) const {
-  return host_array(type, what, [&](std::span<std::byte> bytes) {
-    blocking::read(*device_, buffer, offset, bytes);
+void Run::take_values() {
+  if (values_read_ ? !values_read_->ready() : !device_->immediate()) return;
+  if (values_read_) values_read_->get();
+  const schedule::Plan& plan = executable_->made.plan;
+  NamedArrays outputs, captures;
+  for (std::size_t i = 0; i < plan.graph.results.size(); ++i) {
+    const Result& result = plan.graph.results[i];
+    if (result.kind != Result::Kind::output && result.kind != Result::Kind::capture) continue;
+    if (result.name == optim::kFailedOutput) continue;
+    const bool is_output = result.kind == Result::Kind::output;
+    const std::string what = fmt::format("{} '{}'", is_output ? "output" : "capture", result.name);
+    (is_output ? outputs : captures)
+        .emplace(result.name, value(plan.results[i].offset, plan.graph[result.node].type, what));
+  }
+  outputs_ = std::move(outputs);
+  captures_ = std::move(captures);
+  end(State::read);
+}
+
+Array Run::value(std::int64_t offset, const ir::Type& type, std::string_view what) {
+  return host_array(type, what, [&](std::span<std::byte> to) {
+    if (!values_read_)
+      device_->read(*executable_->outputs, offset, to, nullptr).get();
+    else if (!to.empty())
+      std::memcpy(to.data(), values_.data() + 4 * offset, to.size());
   });
 }
 
-// Copies results of the earlier run that are still wanted, before this run overwrites them.
-void Session::submit(Program& program, Executable& executable) {
-  initialise();
-  if (const auto earlier = executable.latest.lock()) {
-    earlier->snapshot();
-    if (earlier->bytes && 4 * executable.made.plan.outputs.elements() > runtime::Device::kSnapshot)
-      earlier->bytes->wait();
-  }
-  blocking::submit(*device_, *executable.made.loaded, spaces(program, executable));
+void Run::fail_with(std::exception_ptr error) {
+  if (has_ended()) return;
+  error_ = std::move(error);
+  end(State::failed);
 }
 
-std::shared_ptr<Outcome> Session::expect_outcome(const std::shared_ptr<Program>& program,
-                                                 Executable& executable, bool captures) {
-  auto outcome = std::make_shared<Outcome>();
-  outcome->mutex = mutex_;
-  outcome->session = shared_from_this();
-  outcome->program = program;
-  outcome->executable = &executable;
-  outcome->with_captures = captures;
-  outcome->step = program->training ? steps_ : -1;
-  executable.latest = outcome;
-  return outcome;
+void Run::fail_with(std::shared_ptr<Failure> failure) {
+  failure_ = std::move(failure);
+  fail_with(failure_->error);
 }
 
-std::optional<runtime::IndexFailure> Session::failure_of(const Program& program) const {
-  std::array<std::byte, 4 * runtime::kFaultElements> bytes{};
-  blocking::read(*device_, *program.faults, 0, bytes);
-  return runtime::Device::failure_in(bytes);
+void Run::end(State state) {
+  state_ = state;
+  executable_.reset();
+  judge_.reset();
+  values_ = {};
+  post_callbacks();
 }
 
-namespace {
-
-// Exclusive upper bound of the ids of a node.
-std::int64_t id_extent(const ir::Graph& graph, ir::NodeId id) {
-  const ir::Node& node = graph[id];
-  switch (node.op->core) {
-    case ir::Core::gather:
-      return graph[node.inputs[0]].type.shape[0];
-    case ir::Core::take:
-      return graph[node.inputs[0]].type.shape[node.as<ir::AxisAttrs>().axis];
-    case ir::Core::segment_sum:
-      return node.as<ir::RowsAttrs>().rows;
-    case ir::Core::scatter_add:
-      return node.as<ir::ScatterAttrs>().size;
-    default:
-      return node.as<ir::CheckAttrs>().size;
-  }
+void Run::post_callbacks() {
+  for (auto& callback : std::exchange(callbacks_, {})) post_callback(std::move(callback));
 }
 
-std::string broken_rule(const ir::Graph& graph, const runtime::IndexFailure& failure) {
-  if (const std::string_view own = graph[failure.node].op->broken; !own.empty())
-    return std::string(own);
-  const std::int64_t extent = id_extent(graph, failure.node);
-  const std::string range =
-      extent > 0 ? fmt::format("ids are 0 to {}", extent - 1) : "there are none";
-  return fmt::format("id {} is out of range: {}", failure.value, range);
-}
-
-}  // namespace
-
-// Throws the error of the op that met a bad id. That step, and every step behind it, had no effect.
-void Session::raise_failure(Program& program, const runtime::IndexFailure& failure,
-                            std::int64_t step) {
-  for (const auto& each : {&program.main, &program.with_captures, &program.accumulating,
-                           &program.accumulating_captures})
-    if (*each)
-      if (const auto behind = (*each)->latest.lock()) {  // reading it reports the same error
-        behind->snapshot();
-        behind->told = true;
-      }
-  const std::array<std::int32_t, runtime::kFaultElements> none{};
-  device_->upload(*program.faults, 0, std::as_bytes(std::span(none)));
-  if (program.training) {
-    if (step >= 0) steps_ = std::min(steps_, step);
-    notice();
-  }
-  const Executable* executable = program.executable(static_cast<Program::Kind>(failure.tag));
-  if (!executable)
-    internal_error("a bad id was reported for an unknown program: {}", failure.value);
-  const ir::Graph& graph = executable->made.plan.graph;
-  const ir::Node& node = graph[failure.node];
-  const ir::CallSite& site = graph.sites[usize(node.site)];
-  const std::string op = site.composite.empty() ? std::string(node.op->name) : site.composite;
-  const std::string text =
-      user_message(op, broken_rule(graph, failure), "", site.scope, site.file, site.line);
-  const bool late = program.training && !device_->immediate();
-  throw UserError(late ? fmt::format("step {}: {}", steps_, text) : text);
-}
-
-std::shared_ptr<Outcome> Session::step(const std::shared_ptr<Program>& program, const Feed& feed,
-                                       const RunOptions& options) {
-  std::lock_guard lock(*mutex_);
-  raise_pending();
-  check_feed(*program, feed);
-  const double rate = next_rate();
-  if (!(rate >= 0 && rate <= std::numeric_limits<float>::max()))
-    user_error(
-        "step: the learning rate of update {} is {}\n  hint: rates must be finite and not negative",
-        next_update(), rate);
-  const bool accumulating = accumulate_ > 1 && (steps_ + 1) % accumulate_ != 0;
-  Executable& executable = choose(*program, options.captures, accumulating);
-  drop_stale_sums();
-  feed_inputs(*program, feed);
-  feed_scalar(*program, ops::Builder::kSeedInput, bits_of(static_cast<std::int32_t>(seed_)));
-  feed_scalar(*program, ops::Builder::kStepInput, bits_of(static_cast<std::int32_t>(steps_)));
-  feed_scalar(*program, ops::Builder::kRateInput, static_cast<float>(rate));
-  submit(*program, executable);
-  auto outcome = expect_outcome(program, executable, options.captures);
-  ++steps_;
-  if (device_->immediate()) outcome->settle();
-  return outcome;
-}
-
-std::shared_ptr<Outcome> Session::run(const std::shared_ptr<Program>& program, const Feed& feed,
-                                      const RunOptions& options) {
-  std::lock_guard lock(*mutex_);
-  raise_pending();
-  check_feed(*program, feed);
-  Executable& executable = choose(*program, options.captures, false);
-  feed_inputs(*program, feed);
-  feed_scalar(*program, ops::Builder::kSeedInput, bits_of(static_cast<std::int32_t>(seed_)));
-  feed_scalar(*program, ops::Builder::kStepInput,
-              bits_of(static_cast<std::int32_t>(program->runs)));
-  submit(*program, executable);
-  auto outcome = expect_outcome(program, executable, options.captures);
-  if (device_->immediate()) outcome->settle();
-  ++program->runs;
-  return outcome;
-}
-
-namespace {
-
-// Replaces the kernels of an executable by the same kernels with their own dispatches.
-class Apart {
- public:
-  Apart(runtime::Device& device, Executable* executable) : executable_(executable) {
-    if (!executable) return;
-    together_ = executable->made.loaded;
-    executable->made.loaded = blocking::load(device, executable->made.emitted,
-                                             executable->made.progress, runtime::Combine::apart);
-  }
-  ~Apart() {
-    if (executable_) executable_->made.loaded = together_;
-  }
-  Apart(const Apart&) = delete;
-  Apart& operator=(const Apart&) = delete;
-
- private:
-  Executable* executable_;
-  std::shared_ptr<runtime::Loaded> together_;
-};
-
-}  // namespace
-
-std::vector<DispatchTime> Session::profile(const std::shared_ptr<Program>& program, int steps) {
-  std::lock_guard lock(*mutex_);
-  if (steps < 1) user_error("profile: at least one step: {}", steps);
-  std::vector<DispatchTime> best;
-  const Apart main(*device_, program->main.get());
-  const Apart accumulating(*device_, program->accumulating.get());
-  for (int i = 0; i < steps;) {
-    blocking::finish(*device_);
-    struct Profiling {
-      runtime::Device& device;
-      explicit Profiling(runtime::Device& d) : device(d) { device.profile(true); }
-      ~Profiling() { device.profile(false); }
-    } profiling(*device_);
-    const auto outcome = program->training ? step(program, {}, {}) : run(program, {}, {});
-    const auto times = wait_for(*device_, device_->take_times(*outcome->executable->made.loaded),
-                                "measuring a run");
-    if (outcome->executable != program->main.get())
-      continue;  // a step that only accumulates is not part of the plan
-    ++i;
-    if (best.empty())
-      for (const auto& time : times) best.push_back({time.kernel, time.name, time.microseconds});
-    for (std::size_t j = 0; j < times.size(); ++j)
-      best[j].microseconds = std::min(best[j].microseconds, times[j].microseconds);
-  }
-  return best;
-}
-
-void Session::wait(Program& program) {
-  std::lock_guard lock(*mutex_);
-  blocking::finish(*device_);
-  for (const auto& executable : {&program.main, &program.with_captures, &program.accumulating,
-                                 &program.accumulating_captures})
-    if (*executable)
-      if (const auto latest = (*executable)->latest.lock(); latest && !latest->told)
-        latest->settle();
-  if (const auto failure = failure_of(program)) raise_failure(program, *failure, -1);
-  notice();
-  raise_pending();
-}
-
-void Session::raise_pending() {
-  std::lock_guard lock(*mutex_);
-  if (pending_.empty()) return;
-  const std::string text = pending_;
-  acknowledge(pending_step_);
-  throw NonFiniteError(text);
-}
-
-void Session::acknowledge(std::int64_t step) {
-  std::lock_guard lock(*mutex_);
-  if (pending_.empty() || pending_step_ != step) return;  // older, already reported
-  pending_.clear();
-  write_counter(optim::kFailedState, 0);
-  write_counter(optim::kStepsState, steps_);
-}
-
-// A failed step leaves the sums of its round unchanged. If it was the last of the round, the sums
-// are dropped when the next round starts.
-void Session::drop_stale_sums() {
-  if (!stale_sums_ || steps_ % accumulate_ != 0) return;
-  stale_sums_ = false;
-  const auto* entry = state_layout_.find_flat(optim::kSumsState);
-  if (!entry) return;
-  const std::vector<float> zeros(usize(entry->type.shape.count()));
-  device_->upload(*state_buffer_, entry->offset, std::as_bytes(std::span(zeros)));
-}
-
-void Session::write_counter(const char* name, std::int64_t value) {
-  const auto number = static_cast<std::int32_t>(value);
-  if (const auto* entry = state_layout_.find(name))
-    device_->upload(*state_buffer_, entry->offset, std::as_bytes(std::span(&number, 1)));
-}
-
-std::optional<std::int64_t> Session::read_counter(const char* name) const {
-  const auto* entry = state_layout_.find(name);
-  if (!entry) return {};
-  std::int32_t number = 0;
-  blocking::read(*device_, *state_buffer_, entry->offset,
-                 std::as_writable_bytes(std::span(&number, 1)));
-  return number;
-}
-
-namespace {
-
-std::string short_failure(std::int64_t step) {
-  return fmt::format("step {}: the loss, a gradient or the update is not finite", step);
-}
-
-}  // namespace
-
-// On asynchronous devices: reads the device's counters for the steps so far, whether or not their
-// results have been read.
-void Session::notice() {
-  if (device_->immediate()) return;
-  if (const auto made = read_counter(optim::kStepsState)) steps_ = std::min(steps_, *made);
-  const auto behind = non_finite_ == NonFinite::fail && pending_.empty()
-                          ? read_counter(optim::kFailedState)
-                          : std::nullopt;
-  if (!behind || *behind == 0) return;
-  pending_step_ = steps_ - *behind;
-  steps_ = pending_step_ + 1;
-  stale_sums_ = true;
-  pending_ = short_failure(pending_step_);
-}
-
-// Records that step `step` was not finite. Its inputs and parameters still exist if it was the
-// last.
-std::string Session::note_failure(Program& program, std::int64_t step) {
-  if (non_finite_ != NonFinite::fail || !pending_.empty()) return pending_;
-  const bool later = step + 1 != steps_;
-  steps_ = std::min(steps_, step + 1);  // the steps behind it changed nothing
-  stale_sums_ = true;
-  pending_step_ = step;
-  pending_ = short_failure(step);
-  if (later) return pending_;
-  try {
-    pending_ = fmt::format("step {}: {}", step, diagnose(program));
-  } catch (const DeviceError&) {  // no memory to keep every value: use the short text
-  }
-  return pending_;
+void Run::then(std::function<void()> callback) {
+  if (has(Wanted::values))
+    post_callback(std::move(callback));
+  else
+    callbacks_.push_back(std::move(callback));
 }
 
 }  // namespace tensorgrad::detail

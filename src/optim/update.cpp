@@ -92,7 +92,8 @@ class Update {
       write_always(Result::Kind::flat_update, "", allowed(value_, next.value));
   }
   void write(const StateWrite& state) {
-    const Tensor before = builder_.leaf(state.kind, state.name, {DType::f32, state.value.shape()});
+    const Tensor before =
+        builder_.leaf(state.kind, state.name, {state.value.dtype(), state.value.shape()});
     write_always(kind_of(state), state.name, allowed(before, state.value));
   }
   static Result::Kind kind_of(const StateWrite& state) {
@@ -216,7 +217,8 @@ class Update {
   // t is the number of this update, from 1; skipped steps do not count.
   template <class A>
   Next next_of_adam(const A& adam, float decay, const Lens& lens) {
-    const Tensor t = builder_.leaf(ir::Core::state, kUpdatesState, {DType::f32, {}}) + 1.0f;
+    const Tensor update = builder_.leaf(ir::Core::state, kUpdatesState, {DType::i32, {}}) + 1;
+    const Tensor t = cast(update, f32);
     // 1 - b^t without the cancellation at small t.
     const auto correction = [&](float beta) {
       return -expm1(t * std::log(static_cast<double>(beta)));
@@ -233,7 +235,7 @@ class Update {
     value = value - rate * (m / divisor);
     // An infinite v divides m by infinity.
     return {value,
-            {{ir::Core::state, kUpdatesState, t},
+            {{ir::Core::state, kUpdatesState, update},
              {ir::Core::flat_state, "m", m},
              {ir::Core::flat_state, "v", v}},
             v};

@@ -43,7 +43,7 @@ inline constexpr const char* kCandidateOutput = "$candidate";  // flat, of Purpo
 inline constexpr const char* kFailedState = "guard:failed";    // kFailedOutput of the last step
 inline constexpr const char* kStepsState =
     "guard:steps";  // i32: number of steps; not written at a bad id, like all state
-inline constexpr const char* kUpdatesState = "adam:updates";
+inline constexpr const char* kUpdatesState = "adam:updates";  // i32: updates made so far
 inline constexpr const char* kSumsState =
     "accumulated";  // flat: of the gradients of a round, each divided by its number of steps
 

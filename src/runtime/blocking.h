@@ -10,6 +10,19 @@
 
 namespace tensorgrad::runtime::blocking {
 
+inline std::shared_ptr<Device> wait_for_open(const Opening& opening) {
+  if (!opening.source) return opening.device.get();
+  return wait_for(*opening.source, opening.device, "opening the device");
+}
+
+inline std::shared_ptr<Device> open_device(const std::string& name, int threads) {
+  return wait_for_open(runtime::open_device(name, threads));
+}
+
+inline std::shared_ptr<Device> open_own_device(const std::string& name, int threads) {
+  return wait_for_open(runtime::open_own_device(name, threads));
+}
+
 inline std::shared_ptr<Buffer> allocate(Device& device, std::int64_t elements,
                                         std::string_view what) {
   return wait_for(device, device.allocate(elements, what), "allocating memory");
@@ -29,7 +42,7 @@ inline std::shared_ptr<Loaded> load(Device& device, std::shared_ptr<const Emitte
 }
 
 // Waits while the device is full.
-inline void submit(Device& device, Loaded& loaded, const Spaces& spaces) {
+inline void submit(Device& device, const std::shared_ptr<Loaded>& loaded, const Spaces& spaces) {
   if (device.full())
     wait_until(
         device, [&] { return !device.full(); }, "an earlier run");

@@ -16,8 +16,8 @@
 
 #include "ir/device_model.h"
 #include "ir/kernel.h"
-#include "support/completion.h"
 #include "support/wait.h"
+#include "tensorgrad/completion.h"
 #include "tensorgrad/device.h"
 #include "tensorgrad/progress.h"
 
@@ -56,11 +56,11 @@ class Loaded {
 
 // The memory of a run: the spaces of its kernels, and a buffer for bad ids.
 struct Spaces {
-  std::array<Buffer*, ir::kSpaces> space{};
-  Buffer* faults = nullptr;  // kFaultElements
+  std::array<std::shared_ptr<Buffer>, ir::kSpaces> space{};
+  std::shared_ptr<Buffer> faults;  // kFaultElements
 
-  Buffer*& operator[](std::size_t i) { return space[i]; }
-  Buffer* operator[](std::size_t i) const { return space[i]; }
+  std::shared_ptr<Buffer>& operator[](std::size_t i) { return space[i]; }
+  const std::shared_ptr<Buffer>& operator[](std::size_t i) const { return space[i]; }
 };
 inline constexpr std::int64_t kFaultElements = 4;
 
@@ -99,8 +99,9 @@ class Device : public Pollable {
   virtual Completion<std::shared_ptr<Loaded>> load(std::shared_ptr<const Emitted> emitted,
                                                    CompileCallback progress = {},
                                                    Combine combine = Combine::together) = 0;
-  // Runs the kernels in order, or enqueues them. `loaded` and the buffers must outlive the run.
-  virtual void submit(Loaded& loaded, const Spaces& spaces) = 0;
+  // Runs the kernels in order, or enqueues them. A device that runs them later keeps `loaded` and
+  // the buffers until then.
+  virtual void submit(const std::shared_ptr<Loaded>& loaded, const Spaces& spaces) = 0;
   // Whether a run has finished when submit() returns.
   virtual bool immediate() const = 0;
   // Whether so much is enqueued that a program which can wait should wait.
@@ -125,10 +126,24 @@ class Device : public Pollable {
 // Encodes a failure for the buffer for bad ids.
 std::array<std::int32_t, 2> fault_words(const IndexFailure& failure);
 
+// A device that is being opened.
+struct Opening {
+  Completion<std::shared_ptr<Device>> device;
+  std::shared_ptr<Pollable> source;  // completes it while it is polled; null once it is there
+
+  Opening(std::shared_ptr<Device> open) : device(std::move(open)) {}
+  Opening(Completion<std::shared_ptr<Device>> later, std::shared_ptr<Pollable> by)
+      : device(std::move(later)), source(std::move(by)) {}
+};
+
 // `name` is "auto" or a name from devices(); otherwise throws a UserError. Programs share devices.
-std::shared_ptr<Device> open_device(const std::string& name, int threads);
+Opening open_device(const std::string& name, int threads);
 // The same, but not shared, so that several threads do not wait for each other's kernels to
 // compile.
-std::shared_ptr<Device> open_own_device(const std::string& name, int threads);
+Opening open_own_device(const std::string& name, int threads);
+
+// From now on, open_device() opens this device by this name. For tests.
+using OpenDevice = std::function<Opening(int threads)>;
+void add_device(const std::string& name, OpenDevice open);
 
 }  // namespace tensorgrad::runtime

@@ -166,9 +166,17 @@ std::shared_ptr<Device> open_webgpu(std::size_t index, Sharing sharing) {
       [](Device& device) { return !is_lost(device); });
 }
 
-std::shared_ptr<Device> open(const std::string& wanted, int threads, Sharing sharing) {
+// The devices of add_device().
+std::map<std::string, OpenDevice>& added_devices() {
+  static std::map<std::string, OpenDevice> added;
+  return added;
+}
+
+Opening open(const std::string& wanted, int threads, Sharing sharing) {
   webgpu::asked_to_tune();  // reports a wrong TENSORGRAD_TUNE on every device, not only on GPUs
   const std::string name = wanted == "auto" ? meaning_of_auto() : wanted;
+  const auto added = added_devices().find(name);
+  if (added != added_devices().end()) return added->second(threads);
   if (name.starts_with(kOwn)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
   if (wanted == kWgslDevice) return make_wgsl_device();  // never what `auto` means
@@ -200,12 +208,16 @@ std::optional<IndexFailure> Device::failure_in(std::span<const std::byte> faults
   return IndexFailure{words[0] >> 24, (words[0] & 0xffffff) - 1, words[1]};
 }
 
-std::shared_ptr<Device> open_device(const std::string& name, int threads) {
+Opening open_device(const std::string& name, int threads) {
   return open(name, threads, Sharing::with_others);
 }
 
-std::shared_ptr<Device> open_own_device(const std::string& name, int threads) {
+Opening open_own_device(const std::string& name, int threads) {
   return open(name, threads, Sharing::with_nobody);
+}
+
+void add_device(const std::string& name, OpenDevice open) {
+  added_devices()[name] = std::move(open);
 }
 
 }  // namespace runtime

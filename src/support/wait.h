@@ -6,7 +6,7 @@
 #include <functional>
 #include <string_view>
 
-#include "support/completion.h"
+#include "tensorgrad/completion.h"
 
 namespace tensorgrad {
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "support/callbacks.h"
 #include "support/fail.h"
+#include "support/poll.h"
 #include "support/wait.h"
 
 namespace tensorgrad {

@@ -5,6 +5,7 @@
 #include "ops/table.h"
 #include "reference/interpret.h"
 #include "tests/compile/common.h"
+#include "tests/support/error_of.h"
 
 namespace tensorgrad::compile_tests {
 namespace {
@@ -140,12 +141,41 @@ TEST(OptimizerState, HasAnEntryPerParameterAndKind) {
   EXPECT_EQ(
       names(Sgd{.momentum = 0.9f}),
       (std::vector<std::string>{"momentum:l3.W f32[8,2]", "momentum:l3.b f32[2]", "step i32[]"}));
-  const std::vector<std::string> adam = {"adam:updates f32[]", "m:l3.W f32[8,2]", "m:l3.b f32[2]",
+  const std::vector<std::string> adam = {"adam:updates i32[]", "m:l3.W f32[8,2]", "m:l3.b f32[2]",
                                          "step i32[]",         "v:l3.W f32[8,2]", "v:l3.b f32[2]"};
   EXPECT_EQ(names(Adam{}), adam);
   EXPECT_EQ(names(AdamW{}), adam);
   EXPECT_EQ(names(Sgd{}, 2), (std::vector<std::string>{"accumulated:l3.W f32[8,2]",
                                                        "accumulated:l3.b f32[2]", "step i32[]"}));
+}
+
+// Checkpoints of version 0.1 count Adam's updates in an f32.
+TEST(OptimizerState, CountsUpdatesOfOldCheckpoints) {
+  auto train = compile_mlp({.optimizer = Adam{}});
+  for (std::uint32_t i = 0; i < 3; ++i) train.step(Batch(i).feed());
+  const NamedArrays state = train.optimizer_state();
+  const auto with_count = [&](float count) {
+    NamedArrays old = state;
+    old.at("adam:updates") = Array({}, std::vector<float>{count});
+    return old;
+  };
+  train.upload_optimizer_state(with_count(3));
+  EXPECT_EQ(bytes_of(train.optimizer_state()), bytes_of(state));
+  for (const float wrong : {-1.0f, 2.5f, 1e9f}) {
+    EXPECT_EQ(error_of([&] { train.upload_optimizer_state(with_count(wrong)); }),
+              fmt::format("upload_optimizer_state: 'adam:updates' counts updates: {}", wrong));
+    EXPECT_EQ(bytes_of(train.optimizer_state()), bytes_of(state));
+  }
+}
+
+// An f32 would stay at 2^24.
+TEST(OptimizerState, CountsMoreUpdatesThanAnF32Can) {
+  auto train = compile_mlp({.optimizer = Adam{}});
+  NamedArrays state = train.optimizer_state();
+  state.at("adam:updates") = Array({}, std::vector<std::int32_t>{1 << 24});
+  train.upload_optimizer_state(state);
+  train.step(Batch(0).feed());
+  EXPECT_EQ(train.optimizer_state().at("adam:updates").ints()[0], (1 << 24) + 1);
 }
 
 // Ten steps, save, ten more; and ten steps from the saved state.

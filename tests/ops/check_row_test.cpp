@@ -8,6 +8,7 @@
 #include <set>
 
 #include "checks/sample_graph.h"
+#include "runtime/blocking.h"
 #include "runtime/device.h"
 
 namespace tensorgrad::checks {
@@ -65,7 +66,8 @@ class Suspicious : public runtime::Device {
                                                     CompileCallback, runtime::Combine) override {
     return device_->load(std::move(emitted));
   }
-  void submit(runtime::Loaded& loaded, const runtime::Spaces& spaces) override {
+  void submit(const std::shared_ptr<runtime::Loaded>& loaded,
+              const runtime::Spaces& spaces) override {
     device_->submit(loaded, spaces);
   }
   bool immediate() const override { return true; }
@@ -79,14 +81,14 @@ class Suspicious : public runtime::Device {
   }
 
  private:
-  std::shared_ptr<runtime::Device> device_ = runtime::open_device("cpu", 1);
+  std::shared_ptr<runtime::Device> device_ = runtime::blocking::open_device("cpu", 1);
   const runtime::Buffer* faults_ = nullptr;
 };
 
 TEST(CheckRow, ReportsWhatIsCompiled) {
   std::vector<std::int64_t> done;
   std::int64_t total = 0;
-  check_row(*runtime::open_device("cpu", 1), row_called("softmax_middle_axis"),
+  check_row(*runtime::blocking::open_device("cpu", 1), row_called("softmax_middle_axis"),
             [&](const CompileProgress& progress) {
               done.push_back(progress.done), total = progress.total;
             });
@@ -162,7 +164,7 @@ TEST(CheckRow, IntegersMustBeEqual) {
 }
 
 TEST(CheckRow, RunsOnTheCpu) {
-  const auto device = runtime::open_own_device("cpu", 1);
+  const auto device = runtime::blocking::open_own_device("cpu", 1);
   const RowOutcome outcome = check_row(*device, row_called("softmax_middle_axis"));
   EXPECT_EQ(outcome.text(), "");
   EXPECT_GT(outcome.worst, 0);

@@ -2,6 +2,7 @@
 #include "tests/support/gpu_test.h"
 #include "checks/check_row.h"
 #include "checks/eval_graph.h"
+#include "runtime/blocking.h"
 #include "tests/ops/sample_test.h"
 
 namespace tensorgrad::checks {
@@ -32,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, GpuOps, testing::ValuesIn(rows(true)), row_name);
 INSTANTIATE_TEST_SUITE_P(Ops, ReleaseGpuOps, testing::ValuesIn(rows(false)), row_name);
 
 void expect_agreement(const Sample& sample) {
-  static const auto device = runtime::open_device("webgpu", 0);
+  static const auto device = runtime::blocking::open_device("webgpu", 0);
   EXPECT_EQ(check_row(*device, sample).text(), "") << ir::print(build(sample).gradient);
 }
 
@@ -44,7 +45,7 @@ TEST_P(ReleaseGpuOps, AgreesWithTheInterpreter) { expect_agreement(*GetParam().s
 using GpuSemantics = GpuTest;
 
 TEST_F(GpuSemantics, GeluKeepsItsDigitsFarBelowZero) {
-  const auto device = runtime::open_device("webgpu", 0);
+  const auto device = runtime::blocking::open_device("webgpu", 0);
   for (Tensor (*op)(Operand) : {gelu, gelu_tanh}) {
     const SampleGraph made =
         build({"gelu", "digits", {given({6}, {-8, -6.5, -5, -3, 0.5, 4})}, [op](In x) {

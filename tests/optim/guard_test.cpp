@@ -27,7 +27,8 @@ Step interpret_step(const TrainingHandle& train, const std::vector<double>& x, d
   reference::Leaves leaves;
   for (const ir::Node& node : graph.nodes)
     if (const auto* leaf = std::get_if<ir::LeafAttrs>(&node.attrs)) {
-      std::vector<double> data(static_cast<std::size_t>(node.type.shape.count()), 0.25);
+      std::vector<double> data(static_cast<std::size_t>(node.type.shape.count()),
+                               node.type.dtype == i32 ? 3 : 0.25);
       if (leaf->name == "x") data = x;
       if (leaf->name == "guard:failed") data = {failed};
       leaves[std::string(node.op->name) + ":" + leaf->name] = {node.type, data};

@@ -280,7 +280,7 @@ TEST(Optimizers, AdamsFirstAndLateUpdates) {
   EXPECT_NEAR(train.download().at("w").item(), -1, 1e-6);
   NamedArrays state = train.optimizer_state();
   const double t = 20000, g = 1e-3;
-  state.at("adam:updates").floats()[0] = static_cast<float>(t - 1);
+  state.at("adam:updates") = Array({}, std::vector<std::int32_t>{static_cast<std::int32_t>(t) - 1});
   train.upload_optimizer_state(state);
   train.upload({{"w", Array({1}, Floats{0})}});
   train.step({{"g", 1e-3f}});

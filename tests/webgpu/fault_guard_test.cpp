@@ -137,7 +137,7 @@ std::vector<std::uint32_t> run(const Case& c, bool noted) {
 }}
 )",
                                        c.graph);
-  const auto device = runtime::open_device("webgpu", 0);
+  const auto device = runtime::blocking::open_device("webgpu", 0);
   schedule::Layout parameters, state, inputs;
   const schedule::Plan plan =
       eval::planned(ir::parse(text, ops::find_primitive), {parameters, state, inputs});
@@ -147,7 +147,7 @@ std::vector<std::uint32_t> run(const Case& c, bool noted) {
   runtime::Spaces spaces{};
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     buffers[i] = blocking::allocate(*device, plan.elements[i], "memory");
-    spaces[i] = buffers[i].get();
+    spaces[i] = buffers[i];
   }
   std::vector<std::uint32_t> words(c.count, 7);
   runtime::Buffer& states = *buffers[static_cast<std::size_t>(ir::Space::state)];
@@ -155,8 +155,8 @@ std::vector<std::uint32_t> run(const Case& c, bool noted) {
   const auto faults = blocking::allocate(*device, runtime::kFaultElements, "bad ids");
   const auto note = runtime::fault_words({0, 0, 99});
   if (noted) device->upload(*faults, 0, std::as_bytes(std::span(note)));
-  spaces.faults = faults.get();
-  device->submit(*loaded, spaces);
+  spaces.faults = faults;
+  device->submit(loaded, spaces);
   blocking::read(*device, states, 0, std::as_writable_bytes(std::span(words)));
   return words;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "runtime/blocking.h"
 #include "runtime/webgpu/dawn_node_native.h"
 #include "runtime/webgpu/webgpu_device.h"
 #include "tensorgrad/tensorgrad.h"
@@ -222,7 +223,8 @@ struct Large {
 TEST_F(GpuOwnDevice, WhatDoesNotFitIsNamedWithNeedAndLimit) {
   Owner own;
   const WebGpuDevice gpu(own.device);
-  const std::string name = runtime::gpu_under(*runtime::open_device(gpu.name(), 0)).info().name;
+  const std::string name =
+      runtime::gpu_under(*runtime::blocking::open_device(gpu.name(), 0)).info().name;
   const std::string allows = " in one binding; " + name + " allows 128.0 MiB\n",
                     batch_hint = "  hint: a smaller batch, or a device with more room";
   int line = 0;

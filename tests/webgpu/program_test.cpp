@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "runtime/blocking.h"
 #include "runtime/device.h"
 #include "runtime/webgpu/gpu.h"
 #include "runtime/webgpu/webgpu_device.h"
@@ -162,7 +163,9 @@ TEST_F(GpuProgram, ABadIdIsBlamedOnItsOwnStep) {
   EXPECT_EQ(train.fingerprint(), twin.fingerprint());
 }
 
-webgpu::Gpu& shared_gpu() { return runtime::gpu_under(*runtime::open_device("webgpu", 0)); }
+webgpu::Gpu& shared_gpu() {
+  return runtime::gpu_under(*runtime::blocking::open_device("webgpu", 0));
+}
 
 std::string memory_error(const std::function<void()>& call) {
   try {
@@ -314,7 +317,7 @@ TEST_F(GpuProgram, TrainingGoesOnAfterTheDeviceWasLost) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of);
   for (int i = 0; i < 5; ++i) step(train, i);
   const NamedArrays parameters = train.download(), state = train.optimizer_state();
-  runtime::gpu_under(*runtime::open_device("webgpu", 0)).inject(webgpu::Fault::lost);
+  runtime::gpu_under(*runtime::blocking::open_device("webgpu", 0)).inject(webgpu::Fault::lost);
   EXPECT_THROW(for (int i = 5; i < 10; ++i) step(train, i).loss(), DeviceError);
   EXPECT_THROW(train.download(), DeviceError);
 

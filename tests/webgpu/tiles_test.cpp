@@ -21,7 +21,7 @@ std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan,
   runtime::Spaces spaces;
   for (std::size_t s = 0; s < buffers.size(); ++s) {
     buffers[s] = blocking::allocate(device, plan.elements[s], "memory");
-    spaces[s] = buffers[s].get();
+    spaces[s] = buffers[s];
   }
   std::mt19937 random(3);
   std::vector<float> values;
@@ -29,7 +29,7 @@ std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan,
     values.push_back(static_cast<float>(random()) / 4294967296.0f - 0.5f);
   device.upload(*buffers[static_cast<std::size_t>(ir::Space::inputs)], 0,
                 std::as_bytes(std::span(values)));
-  device.submit(*loaded, spaces);
+  device.submit(loaded, spaces);
   std::vector<std::byte> out(static_cast<std::size_t>(plan.bytes(ir::Space::outputs)));
   blocking::read(device, *buffers[static_cast<std::size_t>(ir::Space::outputs)], 0, out);
   return out;
@@ -38,7 +38,7 @@ std::vector<std::byte> run(runtime::Device& device, const schedule::Plan& plan,
 class GpuTiles : public GpuTest, public testing::WithParamInterface<Product> {};
 
 TEST_P(GpuTiles, AlternativesGiveTheSameBits) {
-  const auto device = runtime::open_device("webgpu", 0);
+  const auto device = runtime::blocking::open_device("webgpu", 0);
   const schedule::Plan plan = plan_of(GetParam().graph);
   std::vector<ir::Kernel> kernels = kernels::lower(plan, ir::gpu_model());
   ASSERT_EQ(kernels.size(), 1u) << plan.text();

@@ -120,7 +120,7 @@ TEST_F(GpuTuner, LoadingReportsIt) {
   const fs::path folder = fs::path(testing::TempDir()) / "tg_tuner_load";
   fs::remove_all(folder);
   const Environment cache("TENSORGRAD_CACHE", folder.c_str()), on("TENSORGRAD_TUNE", "on");
-  const std::shared_ptr<runtime::Device> device = runtime::open_own_device("webgpu", 1);
+  const std::shared_ptr<runtime::Device> device = runtime::blocking::open_own_device("webgpu", 1);
   Reports reports;
   runtime::blocking::load(
       *device,

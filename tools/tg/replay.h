@@ -65,8 +65,9 @@ Training<M> compile_renamed(M model, const Rename& rename, const TrainingOptions
   auto shared = std::make_shared<M>(std::move(model));
   detail::FoundParams params = detail::find_params(*shared);
   for (auto& [name, param] : params) name = rename(std::as_const(name));
-  auto made = detail::compile_training(params, options, detail::bind_model(shared, function));
-  return Training<M>(shared, made.session, made.program);
+  return Training<M>(
+      shared,
+      detail::compile_training(params, options, detail::bind_model(shared, function)).take());
 }
 
 }  // namespace tensorgrad::tool

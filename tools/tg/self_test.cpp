@@ -13,6 +13,7 @@
 
 #include "checks/check_row.h"
 #include "command.h"
+#include "runtime/blocking.h"
 #include "support/text.h"
 #include "tensorgrad/device.h"
 #include "tensorgrad/error.h"
@@ -106,7 +107,7 @@ class SelfTest {
 
   void work(Running& now) {
     try {
-      auto device = runtime::open_own_device(device_, 1);
+      auto device = runtime::blocking::open_own_device(device_, 1);
       for (std::size_t i; time_is_left() && (i = next_++) < rows_.size();) {
         const Sample& row = *rows_[i];
         begin(now, &row);
@@ -118,7 +119,7 @@ class SelfTest {
           RowOutcome refused;
           refused.worst = HUGE_VAL;
           note(row, refused, error.what());
-          device = runtime::open_own_device(device_, 1);  // the old one may be lost
+          device = runtime::blocking::open_own_device(device_, 1);  // the old one may be lost
         }
         begin(now, nullptr);
       }
@@ -245,7 +246,7 @@ std::size_t op_count(const std::vector<const Sample*>& rows) {
 
 int self_test(const SelfTestOptions& options) {
   const std::vector<const Sample*> rows = chosen_rows(options.rows);
-  const std::string device = runtime::open_device(options.device, 0)->name();
+  const std::string device = runtime::blocking::open_device(options.device, 0)->name();
   const std::string description = description_of(device);
   std::FILE* out = people(options.json);
   print_to(out, "{}: {}\n", device, description);

@@ -140,11 +140,11 @@ class CpuDevice : public Device {
   void poll(std::chrono::nanoseconds) override {}
   std::chrono::seconds patience() const override { return std::chrono::seconds(600); }
 
-  void submit(Loaded& loaded, const Spaces& spaces) override {
+  void submit(const std::shared_ptr<Loaded>& loaded, const Spaces& spaces) override {
     cpu::Memory memory;
     for (std::size_t i = 0; i < memory.space.size(); ++i)
-      memory.space[i] = spaces[i] ? static_cast<CpuBuffer*>(spaces[i])->data() : nullptr;
-    auto& own = static_cast<CpuLoaded&>(loaded);
+      memory.space[i] = spaces[i] ? static_cast<CpuBuffer*>(spaces[i].get())->data() : nullptr;
+    auto& own = static_cast<CpuLoaded&>(*loaded);
     const CpuEmitted& code = *own.code;
     own.times.clear();
     const bool profiling = profiling_;

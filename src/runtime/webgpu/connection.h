@@ -9,7 +9,7 @@
 #include <string>
 
 #include "runtime/webgpu/gpu.h"
-#include "support/completion.h"
+#include "tensorgrad/completion.h"
 
 namespace tensorgrad::webgpu {
 

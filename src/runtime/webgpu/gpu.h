@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "runtime/webgpu/adapters.h"
-#include "support/completion.h"
 #include "support/wait.h"
+#include "tensorgrad/completion.h"
 #include "tensorgrad/progress.h"
 
 namespace tensorgrad::webgpu {

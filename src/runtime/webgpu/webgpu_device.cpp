@@ -157,9 +157,9 @@ class WebGpuDevice : public Device {
     return outward(add_pipelines(out, posted(reports)), reports);
   }
 
-  void submit(Loaded& loaded, const Spaces& spaces) override {
+  void submit(const std::shared_ptr<Loaded>& loaded, const Spaces& spaces) override {
     std::lock_guard lock(mutex_);
-    auto& own = static_cast<GpuLoaded&>(loaded);
+    auto& own = static_cast<GpuLoaded&>(*loaded);
     if (const auto now = serials(spaces); own.bound != now) {
       bind(own, spaces);
       own.bound = now;
@@ -343,7 +343,7 @@ class WebGpuDevice : public Device {
             bindings.push_back({get(*spaces.faults).get()});
             break;
           default: {
-            const Buffer* buffer = spaces[usize(b.region)];
+            const std::shared_ptr<Buffer>& buffer = spaces[usize(b.region)];
             if (!buffer)
               internal_error("{} binds {}, which has no memory", d.shader.name,
                              wgsl::name(b.region));
@@ -356,8 +356,8 @@ class WebGpuDevice : public Device {
   }
 
   static GpuLoaded::Serials serials(const Spaces& spaces) {
-    const auto serial = [](const Buffer* buffer) {
-      return buffer ? static_cast<const GpuBuffer*>(buffer)->serial() : 0;
+    const auto serial = [](const std::shared_ptr<Buffer>& buffer) {
+      return buffer ? static_cast<const GpuBuffer&>(*buffer).serial() : 0;
     };
     GpuLoaded::Serials out{};
     for (std::size_t i = 0; i < spaces.space.size(); ++i) out[i] = serial(spaces[i]);

@@ -56,7 +56,7 @@ class WgslDevice : public Device {
                         std::shared_ptr<const void>) override {
     cannot_run();
   }
-  void submit(Loaded&, const Spaces&) override { cannot_run(); }
+  void submit(const std::shared_ptr<Loaded>&, const Spaces&) override { cannot_run(); }
   bool immediate() const override { return true; }
   bool full() override { return false; }
   Completion<Done> done() override { return Done{}; }

@@ -1,0 +1,101 @@
+#include "compile/driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "support/fail.h"
+#include "support/poll.h"
+
+namespace tensorgrad::detail {
+
+Driver::Driver(runtime::Opening opening, Parameters parameters, std::uint64_t id,
+               std::uint32_t seed)
+    : id_(id), opening_(std::move(opening)), state_(std::move(parameters), seed) {}
+
+std::shared_ptr<Driver> Driver::make(runtime::Opening opening, Parameters parameters,
+                                     std::uint64_t id, std::uint32_t seed) {
+  const std::shared_ptr<Driver> driver(
+      new Driver(std::move(opening), std::move(parameters), id, seed));
+  add_pollable(driver);
+  return driver;
+}
+
+Driver::~Driver() {
+  if (queue_.empty() && asked_.empty()) return;
+  const auto gone =
+      std::make_exception_ptr(UserError("the program was destroyed before this call was finished"));
+  queue_.abandon(gone);
+  for (const auto& run : asked_) run->fail_with(gone);
+}
+
+Completion<Done> Driver::open() {
+  return opening_.device.map([](const std::shared_ptr<runtime::Device>&) { return Done{}; });
+}
+
+std::int64_t Driver::steps() const {
+  if (turn_.is_mine()) return state_.steps;  // asked by a learning-rate schedule
+  const std::lock_guard lock(turn_);
+  return state_.steps;
+}
+
+void Driver::poll(std::chrono::nanoseconds longest) {
+  if (turn_.is_mine()) return;  // called by a callback that this model called
+  if (Pollable* const now = source()) now->poll(longest);
+  const std::lock_guard lock(turn_);
+  advance();
+}
+
+std::chrono::seconds Driver::patience() const {
+  const Pollable* const now = source();
+  return now ? now->patience() : std::chrono::seconds(0);
+}
+
+// The device, or what opens it; null if it cannot be opened.
+Pollable* Driver::source() const {
+  if (!opening_.device.ready()) return opening_.source.get();
+  return opening_.device.error() ? nullptr : &device();
+}
+
+void Driver::advance() {
+  // A task that ends may complete a run, and a run that ends may add tasks.
+  while (queue_.advance() || advance_runs()) {
+  }
+}
+
+bool Driver::advance_runs() {
+  bool any = false;
+  for (std::size_t i = 0; i < asked_.size();) {
+    const std::shared_ptr<Run> run = asked_[i];
+    const Run::State before = run->state();
+    run->advance();
+    any = any || run->state() != before;
+    if (run->has_what_is_wanted())
+      asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(i));
+    else
+      ++i;
+  }
+  return any;
+}
+
+void Driver::ask(const std::shared_ptr<Run>& run, Run::Wanted wanted) {
+  run->ask(wanted);
+  if (!run->has_what_is_wanted() && std::find(asked_.begin(), asked_.end(), run) == asked_.end())
+    asked_.push_back(run);
+}
+
+void Driver::in_order(std::function<void()> call) {
+  if (queue_.empty()) return call();
+  queue_.add({[call = std::move(call)] {
+                call();
+                return true;
+              },
+              [this](const std::exception_ptr& error) {
+                if (!late_) late_ = error;
+              }});
+}
+
+void Driver::raise_late() {
+  if (late_) std::rethrow_exception(std::exchange(late_, nullptr));
+}
+
+}  // namespace tensorgrad::detail

@@ -1,0 +1,85 @@
+// Driver: the state of a model on a device, and the queue of what its programs were asked to do.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "compile/model_state.h"
+#include "compile/queue.h"
+#include "compile/run.h"
+#include "runtime/device.h"
+#include "support/turn.h"
+#include "support/wait.h"
+#include "tensorgrad/future.h"
+
+namespace tensorgrad::detail {
+
+// Whoever reads or changes a model holds the turn of its driver. Completions of the device are only
+// looked at, by advance(), so that no callback of the device needs the turn. Programs refer to
+// their driver; the handles of the user keep both.
+class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
+ public:
+  static std::shared_ptr<Driver> make(runtime::Opening opening, Parameters parameters,
+                                      std::uint64_t id, std::uint32_t seed);
+  ~Driver() override;  // ends everything that is under way with an error
+
+  std::uint64_t id() const { return id_; }
+  // Done when the device is open. device() is there only then.
+  Completion<Done> open();
+  runtime::Device& device() const { return *shared_device(); }
+  const std::shared_ptr<runtime::Device>& shared_device() const { return opening_.device.get(); }
+  ModelState& state() { return state_; }
+  const ModelState& state() const { return state_; }
+  Turn& turn() const { return turn_; }
+  // The steps enqueued so far. Takes the turn, unless this thread has it.
+  std::int64_t steps() const;
+
+  void poll(std::chrono::nanoseconds longest) override;
+  std::chrono::seconds patience() const override;
+
+  // The following need the turn.
+  Queue& queue() { return queue_; }
+  // Does what can be done by now. Not from inside a task.
+  void advance();
+  // Reads what is wanted of a run. Keeps the run until it is there.
+  void ask(const std::shared_ptr<Run>& run, Run::Wanted wanted);
+  // Makes a call now, or queues it behind what is queued. If it then throws, the next raise_late()
+  // throws that.
+  void in_order(std::function<void()> call);
+  void raise_late();
+
+  // The failure of a training step that was not reported yet, or null.
+  std::shared_ptr<Failure> training_failure;
+
+  // Adds a task of these steps. The value of the future is what `finish` returns. Takes the turn.
+  template <class Finish>
+  auto start(std::vector<TaskStep> steps, Finish finish, std::string_view what)
+      -> Future<std::invoke_result_t<Finish>> {
+    const Completion<std::invoke_result_t<Finish>> done;
+    const std::lock_guard lock(turn_);
+    queue_.add(sequence(
+        std::move(steps), [done, finish = std::move(finish)] { done.set(finish()); },
+        [done](const std::exception_ptr& error) { done.set_error(error); }));
+    advance();
+    return {done, shared_from_this(), what};
+  }
+
+ private:
+  bool advance_runs();
+  Pollable* source() const;
+
+  Driver(runtime::Opening opening, Parameters parameters, std::uint64_t id, std::uint32_t seed);
+
+  std::uint64_t id_;
+  runtime::Opening opening_;
+  mutable Turn turn_;
+  ModelState state_;
+  Queue queue_;
+  std::vector<std::shared_ptr<Run>> asked_;  // runs whose status or values are on their way
+  std::exception_ptr late_;
+};
+
+}  // namespace tensorgrad::detail

@@ -1,0 +1,291 @@
+#include "compile/training.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "compile/options.h"
+#include "support/fail.h"
+#include "support/integers.h"
+
+namespace tensorgrad::detail {
+
+TrainingProgram::TrainingProgram(Driver& driver, const TrainingOptions& options,
+                                 const Trace& function)
+    : Program(driver,
+              training_request(options, driver.state().parameters(), driver.state().layout(),
+                               driver.id()),
+              function, options.progress),
+      accumulate_(options.accumulate),
+      non_finite_(options.non_finite),
+      updates_(!std::holds_alternative<NoOptimizer>(options.optimizer)),
+      lr_(rate_of(options.optimizer)) {}
+
+std::vector<TaskStep> TrainingProgram::compile_steps() {
+  std::vector<TaskStep> steps = Program::compile_steps();
+  const auto memory = [this] {
+    const std::shared_ptr<Executable> main = executable(Kind::main);
+    return state().place_training({main, &main->made.plan});
+  };
+  std::vector<TaskStep> more;
+  if (accumulate_ > 1) more.push_back(compile_step(Kind::accumulating));
+  more.emplace_back(memory);
+  steps.insert(steps.end() - 1, more.begin(), more.end());  // before the clock stops
+  return steps;
+}
+
+// ---- a step
+
+Program::Kind TrainingProgram::next_kind(bool captures) const {
+  const bool accumulating = accumulate_ > 1 && (state().steps + 1) % accumulate_ != 0;
+  if (captures) return accumulating ? Kind::accumulating_captures : Kind::with_captures;
+  return accumulating ? Kind::accumulating : Kind::main;
+}
+
+double TrainingProgram::lr() const {
+  return lr_.at(std::max<std::int64_t>(1, next_update() - state().schedule_start));
+}
+
+void TrainingProgram::before_submit() {
+  const double rate = lr();
+  if (!(rate >= 0 && rate <= std::numeric_limits<float>::max()))
+    user_error(
+        "step: the learning rate of update {} is {}\n  hint: rates must be finite and not negative",
+        next_update(), rate);
+  // A failed step leaves the sums of its round unchanged. If it was the last of the round, the sums
+  // are dropped when the next round starts.
+  if (stale_sums_ && state().steps % accumulate_ == 0) {
+    stale_sums_ = false;
+    state().clear_sums();
+  }
+  feed_random(state().steps);
+  feed_scalar(ops::Builder::kRateInput, static_cast<float>(rate));
+}
+
+std::int64_t TrainingProgram::after_submit() { return state().steps++; }
+
+void TrainingProgram::set_lr(Schedule lr) {
+  if (!updates_) user_error("set_lr: this program has no optimizer: NoOptimizer updates nothing");
+  const std::lock_guard lock(driver_.turn());
+  driver_.in_order([this, self = shared_from_this(), lr = std::move(lr)] {
+    state().schedule_start = lr.constant() ? 0 : next_update() - 1;
+    lr_ = lr;
+  });
+}
+
+// ---- failures
+
+namespace {
+
+std::string short_text(std::int64_t step) {
+  return fmt::format("step {}: the loss, a gradient or the update is not finite", step);
+}
+
+std::exception_ptr non_finite(const std::string& text) {
+  return std::make_exception_ptr(NonFiniteError(text));
+}
+
+}  // namespace
+
+std::shared_ptr<Failure> TrainingProgram::judge(const Status& status, std::int64_t step,
+                                                const std::shared_ptr<Failure>& failure) {
+  const auto bad = runtime::Device::failure_in(status.faults);
+  const bool not_finite = status.behind > 0 && non_finite_ == NonFinite::fail;
+  if (!bad && !not_finite) return nullptr;
+  if (failure->state != Failure::State::none) return failure;  // another run has found it
+  // A bad id stops the counting of steps that are not finite: if there are several, the first was
+  // before the bad id.
+  if (bad && status.behind < 2)
+    found_bad_id(*bad, step, failure);
+  else
+    found_non_finite(step - (status.behind - 1), failure);
+  return failure;
+}
+
+void TrainingProgram::found_bad_id(const runtime::IndexFailure& bad, std::int64_t step,
+                                   const std::shared_ptr<Failure>& failure) {
+  failure->found(Failure::Kind::bad_id);
+  const bool late = !driver_.device().immediate();
+  const auto end = [this, self = shared_from_this(), bad, late, failure] {
+    failure->set(error_of(bad, late ? fmt::format("step {}: ", state().steps) : ""));
+  };
+  if (failure != this->failure()) {  // reset() came first
+    failure->set(error_of(bad, fmt::format("step {}: ", step)));
+    return;
+  }
+  failure->on_report = [this, program = weak_from_this()] {
+    if (const auto self = program.lock()) forget_failure();
+  };
+  state().steps = std::min(state().steps, step);
+  if (!late) return end();
+  const auto made = std::make_shared<std::optional<std::int64_t>>();
+  driver_.queue().add_first(sequence(
+      {[this, self = shared_from_this(), made] {
+        return state().read_guard().map([made](const ModelState::Guard& guard) {
+          *made = guard.steps;
+          return Done{};
+        });
+      }},
+      [this, made, end] {
+        if (*made) state().steps = std::min(state().steps, **made);
+        end();
+      },
+      [failure](const std::exception_ptr& error) { failure->set(error); }));
+}
+
+void TrainingProgram::found_non_finite(std::int64_t step, const std::shared_ptr<Failure>& failure) {
+  failure->found(Failure::Kind::non_finite);
+  if (failure != this->failure()) return failure->set(non_finite(short_text(step)));
+  const bool last = step + 1 == state().steps;
+  state().steps = std::min(state().steps, step + 1);  // the steps behind it changed nothing
+  stale_sums_ = true;
+  driver_.training_failure = failure;
+  failure->on_report = [this, program = weak_from_this()] {
+    const auto self = program.lock();
+    if (!self) return;
+    forget();
+    state().write_guard(state().steps, 0);
+  };
+  if (!last) return failure->set(non_finite(short_text(step)));
+  const auto text = std::make_shared<std::string>();
+  driver_.queue().add_first(sequence(
+      diagnose_steps(text),
+      [failure, text, step] { failure->set(non_finite(fmt::format("step {}: {}", step, *text))); },
+      [failure, step](const std::exception_ptr& error) {
+        try {
+          std::rethrow_exception(error);
+        } catch (const DeviceError&) {  // no memory to keep every value
+          failure->set(non_finite(short_text(step)));
+        } catch (...) {
+          failure->set(error);
+        }
+      }));
+}
+
+std::vector<TaskStep> TrainingProgram::notice_steps() {
+  if (driver_.device().immediate()) return {};  // each step was judged when it ended
+  struct Found {
+    Status status;
+    ModelState::Guard guard;
+  };
+  const auto found = std::make_shared<Found>();
+  const auto self = shared_from_this();
+  const auto look = [this, self, found] {
+    const std::shared_ptr<Status> status(found, &found->status);
+    const Completion<Done> faults = read_faults(status);
+    const auto guard = state().read_guard().map([found](const ModelState::Guard& now) {
+      found->guard = now;
+      return Done{};
+    });
+    return all<Done>({faults, guard});
+  };
+  const auto decide = [this, self, found]() -> Completion<Done> {
+    const std::int64_t made = found->guard.steps.value_or(state().steps);
+    found->status.behind = static_cast<std::int32_t>(found->guard.failed.value_or(0));
+    const std::int64_t last = std::min(state().steps, made) - 1;
+    const bool bad = runtime::Device::failure_in(found->status.faults).has_value();
+    const auto failure = judge(found->status, bad ? last + 1 : last, this->failure());
+    return failure ? failure->known : Completion<Done>(Done{});
+  };
+  return {look, decide};
+}
+
+Future<Done> TrainingProgram::notice_async() {
+  return driver_.start(
+      notice_steps(), [] { return Done{}; }, "a run");
+}
+
+Future<Done> TrainingProgram::wait_async() {
+  std::vector<TaskStep> steps = {
+      [this, self = shared_from_this()] { return driver_.device().done(); }};
+  const std::vector<TaskStep> notice = notice_steps();
+  steps.insert(steps.end(), notice.begin(), notice.end());
+  return driver_.start(
+      std::move(steps),
+      [this, self = shared_from_this()] {
+        raise_failures();
+        return Done{};
+      },
+      "a run");
+}
+
+// ---- state
+
+Future<NamedArrays> TrainingProgram::optimizer_state_async() {
+  const auto arrays = std::make_shared<NamedArrays>();
+  std::vector<TaskStep> steps = notice_steps();
+  steps.emplace_back([this, self = shared_from_this(), arrays] {
+    return state().read_optimizer_state().map([arrays](NamedArrays& all) {
+      *arrays = std::move(all);
+      return Done{};
+    });
+  });
+  return driver_.start(
+      std::move(steps), [self = shared_from_this(), arrays] { return std::move(*arrays); },
+      "reading");
+}
+
+void TrainingProgram::check(const NamedArrays* parameters, const NamedArrays& optimizer) const {
+  if (parameters) state().check(*parameters, Upload::strict);
+  state().check_optimizer_state(optimizer);
+}
+
+void TrainingProgram::write(const NamedArrays* parameters, const NamedArrays& optimizer) {
+  if (parameters) state().write(*parameters);
+  state().write_optimizer_state(optimizer);
+  stale_sums_ = true;
+}
+
+void TrainingProgram::restore(const NamedArrays* parameters, const NamedArrays& optimizer) {
+  for (;;) {
+    notice_async().get();
+    const std::lock_guard lock(driver_.turn());
+    check(parameters, optimizer);
+    if (driver_.queue().empty()) return write(parameters, optimizer);
+  }  // another thread was faster
+}
+
+Future<Done> TrainingProgram::restore_async(const NamedArrays* parameters,
+                                            const NamedArrays& optimizer) {
+  {
+    const std::lock_guard lock(driver_.turn());
+    check(parameters, optimizer);
+  }
+  struct Values {
+    std::optional<NamedArrays> parameters;
+    NamedArrays optimizer;
+  };
+  const auto values = std::make_shared<Values>();
+  if (parameters) values->parameters = *parameters;
+  values->optimizer = optimizer;
+  return driver_.start(
+      notice_steps(),
+      [this, self = shared_from_this(), values] {
+        write(values->parameters ? &*values->parameters : nullptr, values->optimizer);
+        return Done{};
+      },
+      "an upload");
+}
+
+void TrainingProgram::reset_optimizer() {
+  const std::lock_guard lock(driver_.turn());
+  driver_.in_order([this, self = shared_from_this()] {
+    forget();
+    state().reset_optimizer();
+  });
+}
+
+void TrainingProgram::reset(std::optional<std::uint32_t> seed) {
+  const std::lock_guard lock(driver_.turn());
+  driver_.in_order([this, self = shared_from_this(), seed] {
+    forget();
+    state().reset(seed);
+  });
+}
+
+void TrainingProgram::forget() {
+  forget_failure();
+  driver_.training_failure.reset();
+}
+
+}  // namespace tensorgrad::detail
