@@ -366,6 +366,8 @@ class ProgramHandle {
 
   // Like download(), and does not block.
   Future<NamedArrays> download_async() const;
+  // What completes the futures of this program while it is polled, for futures of your own.
+  std::shared_ptr<Pollable> source() const;
 
  protected:
   ProgramHandle(std::shared_ptr<detail::Driver> driver, std::shared_ptr<detail::Program> program)
@@ -388,7 +390,8 @@ class TrainingHandle : public ProgramHandle {
   // Like step(), and does not block: not while the device is full, nor while the first step with
   // captures is compiled. Copies the feed if it has to queue the step. Throws only if the feed is
   // wrong; all other errors are those of the result. Steps after one that failed change nothing and
-  // have the same error, until it is read.
+  // have the same error, until it is read. On the CPU the step is done when the call returns, and
+  // callbacks still run in poll().
   Result step_async(const Feed& feed = {}, const RunOptions& options = {});
   // Returns the gradients of the last step, before clipping.
   NamedArrays gradients() const;
@@ -409,8 +412,10 @@ class TrainingHandle : public ProgramHandle {
   // resume such a run, call set_lr() and then upload_optimizer_state(), which restores where the
   // schedule started.
   void set_lr(Schedule lr);
-  double lr() const;           // learning rate of the next step
-  std::int64_t steps() const;  // steps enqueued so far
+  // Learning rate of the next step. Of steps and set_lr() calls that are queued, it knows nothing.
+  double lr() const;
+  // Steps enqueued so far.
+  std::int64_t steps() const;
   // Blocks until all steps have finished. Throws if one of them failed.
   void wait();
   Future<Done> wait_async();
@@ -528,8 +533,9 @@ class Training : public TrainingHandle {
   std::shared_ptr<M> model_;
 };
 
-// Like compile(), and does not block: opens the device, allocates memory and compiles kernels while
-// poll() is called. Traces in the call, which throws what is wrong with the options.
+// Like compile(), and does not block: allocates memory and compiles kernels while poll() is called.
+// Traces and plans in the call, which throws what is wrong with the options. The first call for a
+// GPU also loads its driver, which takes about 0.1 s.
 template <class M, class F>
 Future<Training<M>> compile_async(M model, const TrainingOptions& options, F&& function) {
   auto shared = std::make_shared<M>(std::move(model));

@@ -17,7 +17,11 @@ namespace tensorgrad {
 // blocks. Callbacks run only here and inside calls that block, one after the other, with no lock
 // held: they may call the library. A callback that is added by a callback runs in the next poll().
 // An exception of a callback leaves poll(); the other callbacks run in the next one.
-void poll();
+//
+// Returns true if a future or a callback is still waiting for something, so that it is worth to
+// poll again soon. Each callback is called exactly once: if its program is destroyed first, with an
+// error. So it must not refer to what may be gone by then.
+bool poll();
 
 class Pollable;
 
@@ -31,6 +35,8 @@ void wait_for_future(Pollable* source, const std::function<bool()>& ready, std::
 template <class T>
 class Future {
  public:
+  using Value = T;
+
   // Whether get() returns or throws at once. Only poll() and calls that block change it.
   bool ready() const { return value_.ready(); }
   // Returns the value or throws the error. Blocks until it is there; in a browser, it throws
@@ -56,6 +62,28 @@ class Future {
     using Made = std::invoke_result_t<F, T&>;
     return Future<Made>(value_.map(std::move(next)), source_, what_);
   }
+
+  // The future that `next` returns for the value. `next` runs in poll() and may use the library. An
+  // error passes by it; an exception of `next` is the error.
+  template <class F>
+  auto and_then(F next) const {
+    using Inner = std::invoke_result_t<F, T&>;
+    using Made = typename Inner::Value;
+    const Completion<Made> made;
+    then([made, next = std::move(next)](const Future& self) {
+      try {
+        next(self.get()).completion().then([made](const Completion<Made>& inner) {
+          inner.pass_to(made);
+        });
+      } catch (...) {
+        made.set_error(std::current_exception());
+      }
+    });
+    return Inner(made, source_, what_);
+  }
+
+  // The same value, for code that completes its own.
+  const Completion<T>& completion() const { return value_; }
 
   // `source` completes the value while it is polled. `what` names the work in errors.
   Future(Completion<T> value, std::shared_ptr<Pollable> source, std::string_view what)

@@ -53,9 +53,22 @@ struct GeneratorOptions {
   CompileCallback progress = {};  // reports kernel compilation, see progress.h
 };
 
+struct GenerateOptions {
+  std::int64_t tokens = 200;
+  float temperature = 0.8f;
+  int top_k = 0;
+  float top_p = 1, min_p = 0, repetition_penalty = 1;
+  std::uint32_t seed = 0;
+  std::vector<std::string> stop = {};  // stops before any of these texts
+  // Receives each piece of text as it is generated: whole characters, and nothing that may be the
+  // start of a stop text. Return false to stop.
+  std::function<bool(std::string_view piece)> on_text = {};
+};
+
 namespace detail {
 class TextProgram;
-}
+class Listener;
+}  // namespace detail
 
 // A model that reads tokens and predicts the next one. Its memory is plain arrays, which you can
 // save and restore.
@@ -67,6 +80,8 @@ class Generator {
   // Frees each array of the checkpoint once it is on the device:
   //   tg::Generator model(tg::load_checkpoint(path, tg::CheckpointPart::model));
   explicit Generator(Checkpoint&& checkpoint, const GeneratorOptions& options = {});
+  // Like the constructors, and does not block.
+  static Future<Generator> make_async(Checkpoint checkpoint, const GeneratorOptions& options = {});
   ~Generator();
   Generator(Generator&&) noexcept;
   Generator& operator=(Generator&&) noexcept;
@@ -79,6 +94,12 @@ class Generator {
   // Reads tokens and returns the logits of the next one, one for each token of the tokenizer. If
   // the key-value cache is full, it is emptied, and the later half of its tokens is read again.
   std::vector<float> listen(std::span<const std::int32_t> ids);
+  // Like listen(), and does not block. Reads one token for each poll(). Calls take their turn, and
+  // fail if the generator is destroyed first. Until the last has finished, use only calls that end
+  // in _async.
+  Future<std::vector<float>> listen_async(std::span<const std::int32_t> ids);
+  // Like generate(), and does not block.
+  Future<std::string> generate_async(std::string_view prompt, const GenerateOptions& options = {});
   // Clears the memory: the next token is the first one.
   void forget();
   // Returns the tokens read since the start or the last forget().
@@ -87,24 +108,11 @@ class Generator {
   NamedArrays memory() const;
   void remember(const NamedArrays& memory, std::span<const std::int32_t> heard);
 
- private:
-  friend class Trainer;
-  // Shares parameters that are in training.
-  Generator(std::shared_ptr<detail::TextProgram> program, Tokenizer tokenizer);
-  struct Own;
-  std::unique_ptr<Own> own_;
-};
+  // For Trainer::generator(), which shares parameters that are in training.
+  explicit Generator(std::shared_ptr<detail::Listener> own);
 
-struct GenerateOptions {
-  std::int64_t tokens = 200;
-  float temperature = 0.8f;
-  int top_k = 0;
-  float top_p = 1, min_p = 0, repetition_penalty = 1;
-  std::uint32_t seed = 0;
-  std::vector<std::string> stop = {};  // stops before any of these texts
-  // Receives each piece of text as it is generated: whole characters, and nothing that may be the
-  // start of a stop text. Return false to stop.
-  std::function<bool(std::string_view piece)> on_text = {};
+ private:
+  std::shared_ptr<detail::Listener> own_;
 };
 
 // Reads the prompt, generates tokens and returns the new text. Continues after everything that the

@@ -57,26 +57,38 @@ class Trainer {
   // `config.vocab` is replaced by the size of the tokenizer.
   Trainer(TextModelConfig config, Tokenizer tokenizer, TextData data,
           const TrainerOptions& options = {});
+  // Like the constructor, and does not block.
+  static Future<Trainer> make_async(TextModelConfig config, Tokenizer tokenizer, TextData data,
+                                    const TrainerOptions& options = {});
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
   // Runs one step, asynchronously on a GPU, and returns the number of steps so far.
   std::int64_t step();
+  // Like step() and report(), and does not block.
+  Future<StepReport> step_async();
   // Returns the report of the last step. Blocks until the step has finished.
   StepReport report() const;
   std::int64_t steps() const;
   // Returns the loss over the whole validation part, or over its first `tokens`. Training never
   // uses this part.
   Validation validate(std::int64_t tokens = 0);
+  // Like validate(), and does not block. Goes on in poll(). Fails if the trainer is destroyed
+  // first.
+  Future<Validation> validate_async(std::int64_t tokens = 0);
   // Returns a generator that shares the parameters: it always uses the current weights.
   Generator& generator();
+  // Like generator(), and does not block while it is compiled.
+  Future<Generator*> generator_async();
 
   // Returns everything that restore() needs.
   Checkpoint checkpoint() const;
+  Future<Checkpoint> checkpoint_async() const;
   // Continues from a checkpoint. Throws if it has another model, tokenizer, seed, data or options
   // (except `steps`); nothing is changed then.
   void restore(const Checkpoint& checkpoint);
+  Future<Done> restore_async(const Checkpoint& checkpoint);
 
   TrainingHandle& training();
   const TextModelConfig& config() const;
@@ -84,7 +96,8 @@ class Trainer {
 
  private:
   struct Own;
-  std::unique_ptr<Own> own_;
+  explicit Trainer(std::shared_ptr<Own> own);
+  std::shared_ptr<Own> own_;
 };
 
 }  // namespace tensorgrad

@@ -24,8 +24,8 @@ Driver::~Driver() {
   if (queue_.empty() && asked_.empty()) return;
   const auto gone =
       std::make_exception_ptr(UserError("the program was destroyed before this call was finished"));
-  queue_.abandon(gone);
   for (const auto& run : asked_) run->fail_with(gone);
+  queue_.abandon(gone);
 }
 
 Completion<Done> Driver::open() {
@@ -33,21 +33,34 @@ Completion<Done> Driver::open() {
 }
 
 std::int64_t Driver::steps() const {
-  if (turn_.is_mine()) return state_.steps;  // asked by a learning-rate schedule
+  const auto now = [this] { return state_.steps + *queued_steps_; };
+  if (turn_.is_mine()) return now();  // asked by a learning-rate schedule
   const std::lock_guard lock(turn_);
-  return state_.steps;
+  return now();
 }
 
-void Driver::poll(std::chrono::nanoseconds longest) {
-  if (turn_.is_mine()) return;  // called by a callback that this model called
-  if (Pollable* const now = source()) now->poll(longest);
+std::shared_ptr<void> Driver::queued_step() {
+  ++*queued_steps_;
+  return {nullptr, [count = queued_steps_](std::nullptr_t) { --*count; }};
+}
+
+bool Driver::poll(std::chrono::nanoseconds longest) {
+  if (turn_.is_mine()) return false;  // called by a callback that this model called
+  Pollable* const now = source();
+  const bool completed = now && now->poll(longest);
   const std::lock_guard lock(turn_);
-  advance();
+  return advance() || completed;
 }
 
 std::chrono::seconds Driver::patience() const {
   const Pollable* const now = source();
   return now ? now->patience() : std::chrono::seconds(0);
+}
+
+bool Driver::busy() const {
+  if (turn_.is_mine()) return true;
+  const std::lock_guard lock(turn_);
+  return !queue_.empty() || !asked_.empty();
 }
 
 // The device, or what opens it; null if it cannot be opened.
@@ -56,10 +69,12 @@ Pollable* Driver::source() const {
   return opening_.device.error() ? nullptr : &device();
 }
 
-void Driver::advance() {
-  // A task that ends may complete a run, and a run that ends may add tasks.
-  while (queue_.advance() || advance_runs()) {
-  }
+bool Driver::advance() {
+  bool any = false;
+  // A task that ends may complete a run, and a run that ends may add tasks. Runs come first,
+  // because they were enqueued before what is still in the queue.
+  while (advance_runs() || queue_.advance()) any = true;
+  return any;
 }
 
 bool Driver::advance_runs() {

@@ -37,19 +37,22 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
   // The steps enqueued so far. Takes the turn, unless this thread has it.
   std::int64_t steps() const;
 
-  void poll(std::chrono::nanoseconds longest) override;
+  bool poll(std::chrono::nanoseconds longest) override;
   std::chrono::seconds patience() const override;
+  bool busy() const override;
 
   // The following need the turn.
   Queue& queue() { return queue_; }
-  // Does what can be done by now. Not from inside a task.
-  void advance();
+  // Does what can be done by now; returns false if there was nothing. Not from inside a task.
+  bool advance();
   // Reads what is wanted of a run. Keeps the run until it is there.
   void ask(const std::shared_ptr<Run>& run, Run::Wanted wanted);
   // Makes a call now, or queues it behind what is queued. If it then throws, the next raise_late()
   // throws that.
   void in_order(std::function<void()> call);
   void raise_late();
+  // steps() includes a queued step as long as this exists.
+  std::shared_ptr<void> queued_step();
 
   // The failure of a training step that was not reported yet, or null.
   std::shared_ptr<Failure> training_failure;
@@ -78,6 +81,7 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
   mutable Turn turn_;
   ModelState state_;
   Queue queue_;
+  std::shared_ptr<std::int64_t> queued_steps_ = std::make_shared<std::int64_t>(0);
   std::vector<std::shared_ptr<Run>> asked_;  // runs whose status or values are on their way
   std::exception_ptr late_;
 };

@@ -196,6 +196,10 @@ std::vector<TensorInfo> ProgramHandle::captures() const {
 Future<NamedArrays> ProgramHandle::download_async() const {
   return read(driver("download"), ir::Space::parameters);
 }
+std::shared_ptr<Pollable> ProgramHandle::source() const {
+  driver("source");
+  return driver_;
+}
 NamedArrays ProgramHandle::download() const { return download_async().take(); }
 void ProgramHandle::upload(const NamedArrays& values, Upload mode) {
   detail::Driver& own = driver("upload");

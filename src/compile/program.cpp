@@ -155,6 +155,7 @@ struct Program::Submission {
   bool captures = false;
   std::shared_ptr<Run> run;
   std::optional<Completion<Built>> building;
+  std::shared_ptr<void> counted;  // as a step, while it is queued
 
   void own() {
     for (Fed& fed : inputs)
@@ -223,9 +224,7 @@ std::shared_ptr<Run> Program::run(const Feed& feed, const RunOptions& options) {
   auto submission = std::make_shared<Submission>(prepare(feed, options));
   const std::shared_ptr<Run> run = submission->run;
   if (!driver_.queue().empty() || !submit(*submission)) {
-    driver_.queue().add(
-        {[self = shared_from_this(), submission] { return self->submit(*submission); },
-         [run](const std::exception_ptr& error) { run->fail_with(error); }});
+    enqueue(submission);
     driver_.advance();
     lock.unlock();
     try {
@@ -267,12 +266,17 @@ std::shared_ptr<Run> Program::run_async(const Feed& feed, const RunOptions& opti
     }
   if (!submitted) {
     submission->own();
-    driver_.queue().add(
-        {[self = shared_from_this(), submission] { return self->submit(*submission); },
-         [run](const std::exception_ptr& error) { run->fail_with(error); }});
+    enqueue(submission);
   }
   driver_.advance();
   return run;
+}
+
+void Program::enqueue(const std::shared_ptr<Submission>& submission) {
+  if (front_.request.trains()) submission->counted = driver_.queued_step();
+  driver_.queue().add(
+      {[self = shared_from_this(), submission] { return self->submit(*submission); },
+       [run = submission->run](const std::exception_ptr& error) { run->fail_with(error); }});
 }
 
 Program::Kind Program::next_kind(bool captures) const {

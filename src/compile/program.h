@@ -111,7 +111,9 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
   Submission prepare(const Feed& feed, const RunOptions& options);
   void check_feed(const Feed& feed) const;
   std::vector<Fed> values_of(const Feed& feed) const;
+  // Returns true when it is submitted, or has failed.
   bool submit(Submission& submission);
+  void enqueue(const std::shared_ptr<Submission>& submission);
   void install(Kind kind, const Built& built);
   void upload(const std::vector<Fed>& inputs);
 

@@ -25,7 +25,7 @@ struct Type {
   Shape shape;
 
   std::string text() const;  // "f32[32,784]"
-  friend bool operator==(const Type&, const Type&) = default;
+  bool operator==(const Type&) const = default;
 };
 
 // The origin of a node: the user's source line, the module whose parameter it uses, and the
@@ -36,7 +36,7 @@ struct CallSite {
   int line = 0;
   std::string scope;
   std::string composite;
-  friend bool operator==(const CallSite&, const CallSite&) = default;
+  bool operator==(const CallSite&) const = default;
 };
 
 struct Node {
@@ -76,7 +76,7 @@ inline bool is_update(const Result& result) {
 struct Target {
   bool flat = false;
   std::string_view name;
-  friend auto operator<=>(const Target&, const Target&) = default;
+  auto operator<=>(const Target&) const = default;
 };
 inline Target target_of(const Result& update) {
   return {update.kind == Result::Kind::flat_update, update.name};
@@ -87,7 +87,7 @@ inline Target target_of(const Result& update) {
 struct FlatRange {
   std::string parameter;
   std::int64_t offset = 0, elements = 0;
-  friend bool operator==(const FlatRange&, const FlatRange&) = default;
+  bool operator==(const FlatRange&) const = default;
 };
 
 struct Graph {

@@ -17,7 +17,7 @@ namespace tensorgrad::ir {
 struct Affine {
   std::array<std::int64_t, kMaxRank> coef{};
   std::int64_t offset = 0;
-  friend bool operator==(const Affine&, const Affine&) = default;
+  bool operator==(const Affine&) const = default;
 };
 
 // Outside 0 <= form < extent the element is `fill` and memory is not accessed.
@@ -25,7 +25,7 @@ struct Guard {
   Affine form;
   std::int64_t extent = 0;
   double fill = 0;
-  friend bool operator==(const Guard&, const Guard&) = default;
+  bool operator==(const Guard&) const = default;
 };
 
 // One step of a map: from a position in `shape` to an integer. Guards are evaluated in order; the
@@ -34,7 +34,7 @@ struct Layer {
   Shape shape;
   Affine address;
   std::vector<Guard> guards;
-  friend bool operator==(const Layer&, const Layer&) = default;
+  bool operator==(const Layer&) const = default;
 };
 
 // Drops axes of size 1, then merges adjacent axes that have compatible strides in all forms. The
@@ -73,7 +73,7 @@ class IndexMap {
 
   std::string text() const;
 
-  friend bool operator==(const IndexMap&, const IndexMap&) = default;
+  bool operator==(const IndexMap&) const = default;
 
  private:
   // The address and all guards of the first layer.

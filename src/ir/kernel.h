@@ -41,7 +41,7 @@ inline Space arena(int i) { return static_cast<Space>(static_cast<int>(Space::ar
 struct Place {
   Space space = Space::arena;
   std::int64_t offset = 0;
-  friend bool operator==(const Place&, const Place&) = default;
+  bool operator==(const Place&) const = default;
 };
 
 struct Load {

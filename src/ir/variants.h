@@ -20,18 +20,18 @@ struct RowsVariant {
   Walk walk = Walk::elements;
   std::int64_t threads = 1;  // a power of two; a backend may use fewer. A CPU uses one.
   std::int64_t part = 0;     // elements, or quads on a GPU if rows are whole quads
-  friend bool operator==(const RowsVariant&, const RowsVariant&) = default;
+  bool operator==(const RowsVariant&) const = default;
 };
 
 struct ColumnsVariant {
   bool alone = false;      // one thread walks down a column; otherwise several threads share it
   std::int64_t turns = 1;  // rows that one thread adds; longer columns are cut into parts
-  friend bool operator==(const ColumnsVariant&, const ColumnsVariant&) = default;
+  bool operator==(const ColumnsVariant&) const = default;
 };
 
 struct ScanVariant {
   bool alone = true;  // one thread walks along a row; otherwise a workgroup does
-  friend bool operator==(const ScanVariant&, const ScanVariant&) = default;
+  bool operator==(const ScanVariant&) const = default;
 };
 
 struct SegmentSumVariant {
@@ -40,20 +40,20 @@ struct SegmentSumVariant {
   // Sort positions by id first. A backend that cannot sort searches instead.
   bool sorts = false;
   std::int64_t parts = 1;  // parts of the positions, combined in order; used when ids are searched
-  friend bool operator==(const SegmentSumVariant&, const SegmentSumVariant&) = default;
+  bool operator==(const SegmentSumVariant&) const = default;
 };
 
 struct AttentionVariant {
   bool row_per_thread = false;  // short sequences of small heads; otherwise tiles
   std::int64_t queries = 0;     // queries of one head per task
   std::int64_t keys = 0;        // keys per part, in the gradient: parts are added in order
-  friend bool operator==(const AttentionVariant&, const AttentionVariant&) = default;
+  bool operator==(const AttentionVariant&) const = default;
 };
 
 // Rows, columns and k values of a tile.
 struct TileSize {
   int M = 0, N = 0, K = 0;
-  friend bool operator==(const TileSize&, const TileSize&) = default;
+  bool operator==(const TileSize&) const = default;
 };
 std::string text(const TileSize& size);                     // "128x64x16"
 std::optional<TileSize> parse_tile_size(std::string_view);  // empty if the text is not a size
@@ -67,7 +67,7 @@ struct MatmulTiles {
   std::int64_t splits = 1;  // parts of k, each with its own workgroups; a second shader adds them
   std::int64_t threads() const { return std::int64_t{TM / RM} * (TN / RN) * slices; }
   TileSize size() const { return {TM, TN, TK}; }
-  friend bool operator==(const MatmulTiles&, const MatmulTiles&) = default;
+  bool operator==(const MatmulTiles&) const = default;
 };
 std::string text(const MatmulTiles& tiles);  // the tile size, or "direct"
 
@@ -86,7 +86,7 @@ struct MatmulBlocks {
   bool rows_once = false;              // the left operand is packed once for all columns
   std::int64_t work = 0;       // multiplications in total, including the overhead per element
   std::int64_t task_work = 1;  // minimum multiplications per task
-  friend bool operator==(const MatmulBlocks&, const MatmulBlocks&) = default;
+  bool operator==(const MatmulBlocks&) const = default;
 };
 
 }  // namespace tensorgrad::ir

@@ -1,5 +1,6 @@
 #include "support/poll.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <mutex>
@@ -42,19 +43,21 @@ void post_callback(std::function<void()> callback) {
   ++all.count;
 }
 
-void run_callbacks() {
+bool run_callbacks() {
   Callbacks& all = callbacks();
-  for (std::size_t left = all.count; left > 0; --left) {
+  const std::size_t count = all.count;
+  for (std::size_t left = count; left > 0; --left) {
     std::function<void()> next;
     {
       std::lock_guard lock(all.mutex);
-      if (all.ready.empty()) return;  // another thread ran them
+      if (all.ready.empty()) return left < count;  // another thread ran them
       next = std::move(all.ready.front());
       all.ready.pop_front();
       --all.count;
     }
     next();
   }
+  return count > 0;
 }
 
 void add_pollable(const std::shared_ptr<Pollable>& pollable) {
@@ -64,7 +67,7 @@ void add_pollable(const std::shared_ptr<Pollable>& pollable) {
   known.all.push_back(pollable);
 }
 
-void poll() {
+bool poll() {
   std::vector<std::shared_ptr<Pollable>> now;
   {
     Pollables& known = pollables();
@@ -73,8 +76,9 @@ void poll() {
       if (auto pollable = each.lock()) now.push_back(std::move(pollable));
   }
   for (const auto& each : now) each->poll(std::chrono::nanoseconds(0));
-  now.clear();  // without a lock: this may destroy the last program of a device
   run_callbacks();
+  if (callbacks().count > 0) return true;
+  return std::any_of(now.begin(), now.end(), [](const auto& each) { return each->busy(); });
 }
 
 namespace detail {

@@ -16,7 +16,7 @@ void add_pollable(const std::shared_ptr<Pollable>& pollable);
 void post_callback(std::function<void()> callback);
 // Runs the callbacks that are posted by now, in order; those that they post are for the next call,
 // so that a callback which asks for more work cannot keep the caller. An exception of a callback
-// leaves the others for the next call.
-void run_callbacks();
+// leaves the others for the next call. Returns false if there was none.
+bool run_callbacks();
 
 }  // namespace tensorgrad

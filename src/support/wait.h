@@ -15,14 +15,17 @@ class Pollable {
  public:
   virtual ~Pollable() = default;
   // Completes what is done by now, and runs the functions that wait for it. If nothing is done, may
-  // block for `longest`.
-  virtual void poll(std::chrono::nanoseconds longest) = 0;
-  // How long one piece of work may take. Longer means that the device hangs.
+  // block for `longest`. Returns false if nothing was completed.
+  virtual bool poll(std::chrono::nanoseconds longest) = 0;
+  // How long it may take until something is completed. Longer means that the device hangs.
   virtual std::chrono::seconds patience() const = 0;
+  // Whether something that somebody waits for is under way.
+  virtual bool busy() const { return false; }
 };
 
-// Returns when `done` is true. Runs callbacks meanwhile. Throws a DeviceError if it takes longer
-// than the patience of `source`; `what` names the work. Hold no lock that a callback may take.
+// Returns when `done` is true. Runs callbacks meanwhile. Throws a DeviceError if nothing happens
+// for longer than the patience of `source`; `what` names the work. Hold no lock that a callback may
+// take.
 void wait_until(Pollable& source, const std::function<bool()>& done, std::string_view what);
 
 // Waits for a value, or throws its error.

@@ -7,57 +7,35 @@
 #include "support/fail.h"
 #include "support/integers.h"
 #include "support/utf8.h"
-#include "tensorgrad/state.h"
+#include "text/listener.h"
 #include "text/program.h"
 
 namespace tensorgrad {
 
-struct Generator::Own {
-  std::shared_ptr<detail::TextProgram> program;
-  Tokenizer tokenizer;
-  StateSpec state;
-  NamedArrays memory;
-  std::int64_t in_cache = 0;  // positions in the state; used only if its capacity is limited
-  std::vector<std::int32_t> heard;
-
-  Own(std::shared_ptr<detail::TextProgram> p, Tokenizer t)
-      : program(std::move(p)),
-        tokenizer(std::move(t)),
-        state(program->state()),
-        memory(zero_state(state)) {
-    if (tokenizer.vocab_size() > program->config().vocab)
-      user_error("Generator: the tokenizer has {} tokens, the model {}", tokenizer.vocab_size(),
-                 program->config().vocab);
-  }
-
-  void start() { memory = zero_state(state), in_cache = 0; }
-
-  std::vector<float> hear(std::int32_t id) {
-    const std::vector<std::int32_t> now{id};
-    const Result result = program->next().run(feed_state(memory, {{"tokens", now}}));
-    const std::span<const float> said =
-        result["logits"].floats().first(usize(tokenizer.vocab_size()));
-    std::vector<float> logits(said.begin(), said.end());
-    memory = state_after(result, state);
-    ++in_cache;
-    return logits;
-  }
-};
-
 namespace {
 
-std::shared_ptr<detail::TextProgram> program_for(const Checkpoint& checkpoint,
-                                                 const GeneratorOptions& options) {
+struct Checked {
+  TextModelConfig config;
+  ForwardOptions options;
+};
+
+Checked check(const Checkpoint& checkpoint, const GeneratorOptions& options) {
   if (checkpoint.config.empty())
     user_error("Generator: the checkpoint has no config, so the kind of model is unknown");
   if (checkpoint.tokenizer.empty()) user_error("Generator: the checkpoint has no tokenizer");
   if (options.capacity < 0)
     user_error("Generator: the capacity must not be negative: {}", options.capacity);
-  return detail::text_generation(TextModelConfig::from_json(checkpoint.config), options.capacity,
-                                 {.device = options.device,
-                                  .threads = options.threads,
-                                  .without = options.without,
-                                  .progress = options.progress});
+  return {TextModelConfig::from_json(checkpoint.config),
+          {.device = options.device,
+           .threads = options.threads,
+           .without = options.without,
+           .progress = options.progress}};
+}
+
+Future<std::shared_ptr<detail::TextProgram>> program_for(const Checkpoint& checkpoint,
+                                                         const GeneratorOptions& options) {
+  const Checked checked = check(checkpoint, options);
+  return detail::text_generation(checked.config, options.capacity, checked.options);
 }
 
 // Uploads one array after the other and frees each, so that the model is in memory only once.
@@ -75,82 +53,58 @@ void hand_over(ForwardHandle& program, NamedArrays parameters) {
   }
 }
 
+std::shared_ptr<detail::Listener> listener_of(std::shared_ptr<detail::TextProgram> program,
+                                              Tokenizer tokenizer) {
+  ForwardHandle* const next = program->next().get();
+  return std::make_shared<detail::Listener>(std::move(program), *next, std::move(tokenizer));
+}
+
 }  // namespace
 
 Generator::Generator(const Checkpoint& checkpoint, const GeneratorOptions& options) {
-  auto program = program_for(checkpoint, options);  // first: reports what is missing
-  program->next().upload(checkpoint.parameters);
-  own_ = std::make_unique<Own>(std::move(program), Tokenizer::from_json(checkpoint.tokenizer));
+  auto program = program_for(checkpoint, options).take();  // first: reports what is missing
+  program->next().get()->upload(checkpoint.parameters);
+  own_ = listener_of(std::move(program), Tokenizer::from_json(checkpoint.tokenizer));
 }
 
 Generator::Generator(Checkpoint&& checkpoint, const GeneratorOptions& options) {
-  checkpoint.optimizer.clear();
-  auto program = program_for(checkpoint, options);
-  hand_over(program->next(), std::move(checkpoint.parameters));
-  own_ = std::make_unique<Own>(std::move(program), Tokenizer::from_json(checkpoint.tokenizer));
+  *this = make_async(std::move(checkpoint), options).take();
 }
 
-Generator::Generator(std::shared_ptr<detail::TextProgram> program, Tokenizer tokenizer)
-    : own_(std::make_unique<Own>(std::move(program), std::move(tokenizer))) {}
+Future<Generator> Generator::make_async(Checkpoint checkpoint, const GeneratorOptions& options) {
+  checkpoint.optimizer.clear();
+  const auto given = std::make_shared<Checkpoint>(std::move(checkpoint));
+  return program_for(*given, options)
+      .and_then([given](const std::shared_ptr<detail::TextProgram>& program) {
+        hand_over(*program->next().get(), std::move(given->parameters));
+        return Future<Generator>(Completion<Generator>(Generator(
+                                     listener_of(program, Tokenizer::from_json(given->tokenizer)))),
+                                 nullptr, "compiling");
+      });
+}
+
+Generator::Generator(std::shared_ptr<detail::Listener> own) : own_(std::move(own)) {}
 
 Generator::~Generator() = default;
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 
-const Tokenizer& Generator::tokenizer() const { return own_->tokenizer; }
-const TextModelConfig& Generator::config() const { return own_->program->config(); }
-std::string Generator::device() const { return own_->program->next().device(); }
-int Generator::threads() const { return own_->program->next().threads(); }
+const Tokenizer& Generator::tokenizer() const { return own_->tokenizer(); }
+const TextModelConfig& Generator::config() const { return own_->config(); }
+std::string Generator::device() const { return own_->next().device(); }
+int Generator::threads() const { return own_->next().threads(); }
 
 std::vector<float> Generator::listen(std::span<const std::int32_t> ids) {
-  if (ids.empty()) user_error("Generator: listen() needs at least one token");
-  for (const std::int32_t id : ids)
-    if (id < 0 || id >= config().vocab)
-      user_error("Generator: token {} is out of range: the vocabulary has {} tokens", id,
-                 config().vocab);
-  const std::int64_t capacity = own_->program->capacity();
-  std::vector<float> logits;
-  for (const std::int32_t id : ids) {
-    if (capacity > 0 && own_->in_cache == capacity) {
-      const auto keep = usize(capacity / 2);
-      const std::vector<std::int32_t> again(own_->heard.end() - static_cast<std::ptrdiff_t>(keep),
-                                            own_->heard.end());
-      own_->start();
-      for (const std::int32_t old : again) own_->hear(old);
-    }
-    logits = own_->hear(id);
-    own_->heard.push_back(id);
-  }
-  return logits;
+  return own_->listen(ids).take();
 }
-
-void Generator::forget() {
-  own_->start();
-  own_->heard.clear();
+Future<std::vector<float>> Generator::listen_async(std::span<const std::int32_t> ids) {
+  return own_->listen(ids);
 }
-
-std::span<const std::int32_t> Generator::heard() const { return own_->heard; }
-
-NamedArrays Generator::memory() const { return own_->memory; }
-
+void Generator::forget() { own_->forget(); }
+std::span<const std::int32_t> Generator::heard() const { return own_->heard(); }
+NamedArrays Generator::memory() const { return own_->memory(); }
 void Generator::remember(const NamedArrays& memory, std::span<const std::int32_t> heard) {
-  for (const InputSpec& spec : own_->state) {
-    const auto found = memory.find(spec.name);
-    if (found == memory.end()) user_error("Generator: the memory has no '{}'", spec.name);
-    if (found->second.dtype() != spec.dtype || found->second.shape() != spec.shape)
-      user_error("Generator: '{}' is {}{}, the memory has {}{}", spec.name, name(spec.dtype),
-                 spec.shape.text(), name(found->second.dtype()), found->second.shape().text());
-  }
-  std::int64_t held = 0;
-  if (const std::int64_t capacity = own_->program->capacity(); capacity > 0) {
-    held = memory.at("position").ints()[0];
-    if (held < 0 || held > capacity || held > static_cast<std::int64_t>(heard.size()))
-      user_error("Generator: the memory holds {} positions of {}, {} tokens were heard", held,
-                 capacity, heard.size());
-  }
-  own_->memory = memory;
-  own_->in_cache = held;
-  own_->heard.assign(heard.begin(), heard.end());
+  own_->remember(memory, heard);
 }
 
 namespace {
@@ -158,8 +112,8 @@ namespace {
 // Streams text: emits only whole characters, and holds back text that may begin a stop text.
 class Outlet {
  public:
-  Outlet(const std::vector<std::string>& stop, const std::function<bool(std::string_view)>& on_text)
-      : stop_(stop), on_text_(on_text) {}
+  Outlet(std::vector<std::string> stop, std::function<bool(std::string_view)> on_text)
+      : stop_(std::move(stop)), on_text_(std::move(on_text)) {}
 
   // Returns false at the end.
   bool add(std::string_view bytes) {
@@ -177,7 +131,7 @@ class Outlet {
   // Emits the rest as it is.
   void flush() { give(pending_.size()); }
 
-  std::string all() && { return std::move(all_); }
+  std::string take_all() { return std::move(all_); }
 
  private:
   // Number of bytes at the end that may begin a stop text.
@@ -199,8 +153,8 @@ class Outlet {
     return !on_text_ || on_text_(piece);
   }
 
-  const std::vector<std::string>& stop_;
-  const std::function<bool(std::string_view)>& on_text_;
+  const std::vector<std::string> stop_;
+  const std::function<bool(std::string_view)> on_text_;
   std::string pending_, all_;
 };
 
@@ -210,40 +164,87 @@ std::int32_t beginning_of(const Tokenizer& tokenizer) {
   return line >= 0 ? line : 0;
 }
 
+// Generates one text: reads the prompt, then samples and reads one token after the other.
+class Generation : public std::enable_shared_from_this<Generation> {
+ public:
+  Generation(const std::shared_ptr<detail::Listener>& listener, const GenerateOptions& options)
+      : listener_(listener),
+        left_(options.tokens),
+        sampler_({.temperature = options.temperature,
+                  .top_k = options.top_k,
+                  .top_p = options.top_p,
+                  .min_p = options.min_p,
+                  .repetition_penalty = options.repetition_penalty,
+                  .seed = options.seed}),
+        outlet_(options.stop, options.on_text),
+        is_seen_(usize(listener->config().vocab)) {}
+
+  Completion<std::string> done;
+
+  void read(std::span<const std::int32_t> ids) {
+    const std::shared_ptr<detail::Listener> listener = listener_.lock();
+    if (!listener) return;  // the future of the last call has the error
+    listener->listen(ids).then(
+        [self = shared_from_this()](const Future<std::vector<float>>& logits) {
+          try {
+            self->heard(logits.get());
+          } catch (...) {
+            self->done.set_error(std::current_exception());
+          }
+        });
+  }
+
+ private:
+  void heard(const std::vector<float>& logits) {
+    const std::shared_ptr<detail::Listener> listener = listener_.lock();
+    if (!listener) detail::Listener::gone();
+    if (!begun_) {
+      for (const std::int32_t id : listener->heard()) see(id);
+      begun_ = true;
+    }
+    if (stopped_ || left_ == 0) {
+      if (!stopped_) outlet_.flush();
+      return done.set(outlet_.take_all());
+    }
+    --left_;
+    const std::int32_t id = sampler_.pick(logits, seen_);
+    see(id);
+    stopped_ = !outlet_.add(listener->tokenizer().token(id));
+    // Reads the last token as well, so that a later call continues after it.
+    read(std::span(&id, 1));
+  }
+
+  void see(std::int32_t id) {
+    if (!is_seen_[usize(id)]) seen_.push_back(id);
+    is_seen_[usize(id)] = true;
+  }
+
+  std::weak_ptr<detail::Listener> listener_;
+  std::int64_t left_;  // tokens
+  Sampler sampler_;
+  Outlet outlet_;
+  bool begun_ = false, stopped_ = false;
+  // Each token seen so far, listed once, so that a long text costs no more.
+  std::vector<std::int32_t> seen_;
+  std::vector<bool> is_seen_;
+};
+
 }  // namespace
 
-std::string generate(Generator& model, std::string_view prompt, const GenerateOptions& options) {
+Future<std::string> Generator::generate_async(std::string_view prompt,
+                                              const GenerateOptions& options) {
   if (options.tokens < 0) user_error("generate: tokens must not be negative: {}", options.tokens);
   for (const std::string& text : options.stop)
     if (text.empty()) user_error("generate: an empty stop text would stop at once");
-  Sampler sampler({.temperature = options.temperature,
-                   .top_k = options.top_k,
-                   .top_p = options.top_p,
-                   .min_p = options.min_p,
-                   .repetition_penalty = options.repetition_penalty,
-                   .seed = options.seed});
-  std::vector<std::int32_t> ids = model.tokenizer().encode(prompt);
-  if (ids.empty()) ids.push_back(beginning_of(model.tokenizer()));
-  Outlet outlet(options.stop, options.on_text);
-  // Each token seen so far, listed once, so that a long text costs no more.
-  std::vector<std::int32_t> seen;
-  std::vector<bool> is_seen(usize(model.config().vocab));
-  const auto see = [&](std::int32_t id) {
-    if (!is_seen[usize(id)]) seen.push_back(id);
-    is_seen[usize(id)] = true;
-  };
-  std::vector<float> logits = model.listen(ids);
-  for (const std::int32_t id : model.heard()) see(id);
-  for (std::int64_t i = 0; i < options.tokens; ++i) {
-    const std::int32_t id = sampler.pick(logits, seen);
-    see(id);
-    const bool more = outlet.add(model.tokenizer().token(id));
-    // Feed the last token as well, so that a later call continues after it.
-    logits = model.listen(std::span(&id, 1));
-    if (!more) return std::move(outlet).all();
-  }
-  outlet.flush();
-  return std::move(outlet).all();
+  std::vector<std::int32_t> ids = tokenizer().encode(prompt);
+  if (ids.empty()) ids.push_back(beginning_of(tokenizer()));
+  const auto generation = std::make_shared<Generation>(own_, options);
+  generation->read(ids);
+  return {generation->done, own_->source(), "generating"};
+}
+
+std::string generate(Generator& model, std::string_view prompt, const GenerateOptions& options) {
+  return model.generate_async(prompt, options).take();
 }
 
 }  // namespace tensorgrad

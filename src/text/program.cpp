@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <type_traits>
-#include <variant>
 
 #include "support/fail.h"
 #include "tensorgrad/nn.h"
@@ -23,85 +22,125 @@ bool attends(const M& model) {
   }
 }
 
-// Programs over one set of parameters. The root is compiled by the constructor, the others at their
-// first use.
 template <class M>
+Outputs listen(const M& m, const Inputs& in) {
+  return m.step(in["tokens"], in);
+}
+
+// Programs over one set of parameters. Root is Training<M> or Forward<M>.
+template <class M, class Root>
 class ModelProgram : public TextProgram {
  public:
-  ModelProgram(const TextModelConfig& config, M model, std::int64_t batch, TrainingOptions options)
-      : TextProgram(config),
-        batch_(batch),
-        capacity_(attends(model) ? config.context : 0),
-        progress_(options.progress) {
-    options.inputs = {{"tokens", {batch, config.context}, i32},
-                      {"targets", {batch, config.context}, i32}};
-    state_ = model.state(1, capacity_, Site{});
-    root_.template emplace<Training<M>>(
-        compile(std::move(model), options, [](const M& m, const Inputs& in) {
-          return cross_entropy(m(in["tokens"]), in["targets"]);
-        }));
+  struct Parts {
+    TextModelConfig config;
+    std::int64_t batch = 0, capacity = 0;
+    CompileCallback progress;
+    StateSpec state;
+  };
+
+  ModelProgram(Parts parts, Root root)
+      : TextProgram(std::move(parts.config)),
+        batch_(parts.batch),
+        capacity_(parts.capacity),
+        progress_(std::move(parts.progress)),
+        state_(std::move(parts.state)),
+        root_(std::move(root)) {}
+
+  TrainingHandle& training() override {
+    if constexpr (std::is_same_v<Root, Training<M>>)
+      return root_;
+    else
+      internal_error("a program for generation was asked to train");
   }
 
-  ModelProgram(const TextModelConfig& config, M model, std::int64_t capacity,
-               ForwardOptions options)
-      : TextProgram(config),
-        capacity_(attends(model) ? (capacity > 0 ? capacity : config.context) : 0) {
-    state_ = model.state(1, capacity_, Site{});
-    options.inputs = with_state(state_, {{"tokens", {1, 1}, i32}});
-    root_.template emplace<Forward<M>>(compile_forward(std::move(model), options, listen));
-  }
-
-  TrainingHandle& training() override { return std::get<Training<M>>(root_); }
-
-  ForwardHandle& evaluation() override {
-    if (!evaluation_) {
+  Future<ForwardHandle*> evaluation() override {
+    return kept(evaluation_, [this] {
       const Shape shape{batch_, config().context};
-      evaluation_ = std::get<Training<M>>(root_).attach(
+      return root_.attach_async(
           {.inputs = {{"tokens", shape, i32}, {"targets", shape, i32}, {"mask", shape}},
            .progress = progress_},
           [](const M& m, const Inputs& in) {
             return masked_cross_entropy(m(in["tokens"]), in["targets"], in["mask"]);
           });
-    }
-    return *evaluation_;
+    });
   }
 
-  ForwardHandle& next() override {
-    if (auto* own = std::get_if<Forward<M>>(&root_)) return *own;
-    if (!next_)
-      next_ = std::get<Training<M>>(root_).attach(
-          {.inputs = with_state(state_, {{"tokens", {1, 1}, i32}}), .progress = progress_}, listen);
-    return *next_;
+  Future<ForwardHandle*> next() override {
+    if constexpr (std::is_same_v<Root, Forward<M>>)
+      return {Completion<ForwardHandle*>(&root_), nullptr, "compiling"};
+    else
+      return kept(next_, [this] {
+        return root_.attach_async(
+            {.inputs = with_state(state_, {{"tokens", {1, 1}, i32}}), .progress = progress_},
+            listen<M>);
+      });
   }
 
   std::int64_t capacity() const override { return capacity_; }
   StateSpec state() const override { return state_; }
 
  private:
-  static Outputs listen(const M& m, const Inputs& in) { return m.step(in["tokens"], in); }
+  using Attached = std::optional<Future<Forward<M>>>;
 
-  std::int64_t batch_ = 0, capacity_;
+  // Compiles at the first use, and again if that failed.
+  template <class Make>
+  Future<ForwardHandle*> kept(Attached& attached, Make make) {
+    if (attached && attached->ready()) try {
+        attached->get();
+      } catch (...) {
+        attached.reset();
+      }
+    if (!attached) attached = make();
+    return attached->map([](Forward<M>& made) -> ForwardHandle* { return &made; });
+  }
+
+  std::int64_t batch_, capacity_;
   CompileCallback progress_;
   StateSpec state_;
-  std::variant<std::monostate, Training<M>, Forward<M>> root_;
-  std::optional<Forward<M>> evaluation_, next_;
+  Root root_;
+  Attached evaluation_, next_;
 };
 
 }  // namespace
 
-std::shared_ptr<TextProgram> text_training(const TextModelConfig& config, std::int64_t batch,
-                                           TrainingOptions options) {
-  return text::with_model(config, [&](auto model) -> std::shared_ptr<TextProgram> {
-    return std::make_shared<ModelProgram<decltype(model)>>(config, std::move(model), batch,
-                                                           std::move(options));
+Future<std::shared_ptr<TextProgram>> text_training(const TextModelConfig& config,
+                                                   std::int64_t batch, TrainingOptions options) {
+  return text::with_model(config, [&]<class M>(M model) {
+    using Made = ModelProgram<M, Training<M>>;
+    typename Made::Parts parts{.config = config,
+                               .batch = batch,
+                               .capacity = attends(model) ? config.context : 0,
+                               .progress = options.progress,
+                               .state = {}};
+    parts.state = model.state(1, parts.capacity, Site{});
+    options.inputs = {{"tokens", {batch, config.context}, i32},
+                      {"targets", {batch, config.context}, i32}};
+    return compile_async(std::move(model), options,
+                         [](const M& m, const Inputs& in) {
+                           return cross_entropy(m(in["tokens"]), in["targets"]);
+                         })
+        .map([parts](Training<M>& root) -> std::shared_ptr<TextProgram> {
+          return std::make_shared<Made>(parts, std::move(root));
+        });
   });
 }
 
-std::shared_ptr<TextProgram> text_generation(const TextModelConfig& config, std::int64_t capacity,
-                                             ForwardOptions options) {
-  return text::with_model(config, [&](auto model) -> std::shared_ptr<TextProgram> {
-    return std::make_shared<ModelProgram<decltype(model)>>(config, std::move(model), capacity,
-                                                           std::move(options));
+Future<std::shared_ptr<TextProgram>> text_generation(const TextModelConfig& config,
+                                                     std::int64_t capacity,
+                                                     ForwardOptions options) {
+  return text::with_model(config, [&]<class M>(M model) {
+    using Made = ModelProgram<M, Forward<M>>;
+    const std::int64_t positions = capacity > 0 ? capacity : config.context;
+    typename Made::Parts parts{.config = config,
+                               .capacity = attends(model) ? positions : 0,
+                               .progress = options.progress,
+                               .state = {}};
+    parts.state = model.state(1, parts.capacity, Site{});
+    options.inputs = with_state(parts.state, {{"tokens", {1, 1}, i32}});
+    return compile_forward_async(std::move(model), options, listen<M>)
+        .map([parts](Forward<M>& root) -> std::shared_ptr<TextProgram> {
+          return std::make_shared<Made>(parts, std::move(root));
+        });
   });
 }
 

@@ -11,6 +11,7 @@
 #include "support/fail.h"
 #include "support/integers.h"
 #include "text/checkpoint_keys.h"
+#include "text/listener.h"
 #include "text/program.h"
 #include "text/words.h"
 
@@ -92,128 +93,250 @@ struct Trainer::Own {
   std::vector<Result> last;  // one result per accumulated step of the last update
   double last_lr = 0;
 
-  Own(TextModelConfig config, Tokenizer t, TextData d, const TrainerOptions& o)
-      : tokenizer(std::move(t)), data(std::move(d)), options(o) {
-    check(options);
-    windows_per_round(data.training(), config.context);  // throws before anything is compiled
-    program = detail::text_training(with_vocab(std::move(config), tokenizer), options.batch,
-                                    training_options(options));
-    // Compile it now, so that a model too large for validation fails before the first step.
-    if (data.validation().size() > 1) program->evaluation();
+  TrainingHandle& training() const { return program->training(); }
+  std::int64_t steps() const { return training().steps() / options.accumulate; }
+  std::int64_t position() const { return training().steps() * options.batch; }  // windows seen
+
+  // Enqueues the steps of one update by `step`, which blocks or does not.
+  template <class Step>
+  void enqueue(Step step) {
+    last_lr = training().lr();
+    last.clear();
+    for (int i = 0; i < options.accumulate; ++i) {
+      const WindowBatch batch = windows(
+          data.training(),
+          {.batch = options.batch, .length = program->config().context, .seed = options.seed},
+          position());
+      last.push_back(step(Feed{{"tokens", batch.tokens}, {"targets", batch.targets}}));
+    }
   }
 
-  std::int64_t steps() const { return program->training().steps() / options.accumulate; }
-  std::int64_t position() const {
-    return program->training().steps() * options.batch;
-  }  // windows seen
+  // Throws a UserError if the checkpoint is not one of this trainer.
+  void check(const Checkpoint& checkpoint) const;
+  Checkpoint checkpoint(NamedArrays parameters, NamedArrays optimizer) const {
+    const std::int64_t made = optimizer.at("step").ints()[0];
+    Checkpoint out{.parameters = std::move(parameters),
+                   .optimizer = std::move(optimizer),
+                   .step = made / options.accumulate,
+                   .seed = options.seed,
+                   .position = made * options.batch,
+                   .tokenizer = tokenizer.to_json(),
+                   .config = program->config().to_json()};
+    out.more[kData] = data.fingerprint();
+    out.more[kOptions] = text_of(options);
+    return out;
+  }
 };
+
+namespace {
+
+StepReport report_of(std::int64_t step, double lr, const std::vector<Result>& results) {
+  double loss = 0;
+  for (const Result& result : results) loss += static_cast<double>(result.loss());
+  return {.step = step,
+          .loss = static_cast<float>(loss / static_cast<double>(results.size())),
+          .grad_norm = results.back().grad_norm(),
+          .lr = lr};
+}
+
+// Measures the loss on held-out text: batch after batch, two at a time, so that a GPU is busy.
+class Measurement : public std::enable_shared_from_this<Measurement> {
+ public:
+  Measurement(const std::shared_ptr<detail::TextProgram>& program, ForwardHandle& evaluation,
+              const TextData& data, std::int64_t batch, std::int64_t tokens)
+      : program_(program), evaluation_(evaluation), data_(data), batch_(batch), tokens_(tokens) {}
+
+  Completion<Validation> done;
+
+  void start() {
+    begin_batch();
+    begin_batch();
+  }
+
+ private:
+  void begin_batch() {
+    if (at_ >= tokens_ || done.ready()) return;
+    const auto program = program_.lock();
+    const std::int64_t T = program->config().context;
+    const auto size = usize(batch_ * T);
+    const auto count = usize(std::min(batch_ * T, tokens_ - at_));
+    std::vector<std::int32_t> ids(size + 1);
+    data_.validation().read(at_, std::span(ids).first(count + 1));
+    const std::span<const std::int32_t> all(ids);
+    std::vector<float> mask(size);
+    std::fill_n(mask.begin(), count, 1.0f);
+    at_ += batch_ * T;
+    evaluation_
+        .run_async({{"tokens", all.first(size)}, {"targets", all.subspan(1)}, {"mask", mask}})
+        .then([self = shared_from_this(), count](const Result& result) {
+          try {
+            self->add(result, static_cast<std::int64_t>(count));
+          } catch (...) {
+            self->done.set_error(std::current_exception());
+          }
+        });
+  }
+
+  void add(const Result& result, std::int64_t count) {
+    sum_ += static_cast<double>(result.output().floats()[0]) * static_cast<double>(count);
+    measured_ += count;
+    if (program_.expired()) user_error("Trainer: it was destroyed before it had finished");
+    if (measured_ < tokens_) return begin_batch();
+    const double loss = sum_ / static_cast<double>(tokens_);
+    const double bytes_per_token = static_cast<double>(data_.validation_bytes()) /
+                                   static_cast<double>(data_.validation().size());
+    done.set({loss, std::exp(loss), loss / std::log(2.0) / bytes_per_token});
+  }
+
+  std::weak_ptr<detail::TextProgram> program_;
+  ForwardHandle& evaluation_;  // of the program
+  TextData data_;
+  std::int64_t batch_, tokens_;
+  std::int64_t at_ = 0, measured_ = 0;
+  double sum_ = 0;
+};
+
+}  // namespace
+
+Trainer::Trainer(std::shared_ptr<Own> own) : own_(std::move(own)) {}
 
 Trainer::Trainer(TextModelConfig config, Tokenizer tokenizer, TextData data,
                  const TrainerOptions& options)
-    : own_(std::make_unique<Own>(std::move(config), std::move(tokenizer), std::move(data),
-                                 options)) {}
+    : Trainer(
+          make_async(std::move(config), std::move(tokenizer), std::move(data), options).take()) {}
+
+Future<Trainer> Trainer::make_async(TextModelConfig config, Tokenizer tokenizer, TextData data,
+                                    const TrainerOptions& options) {
+  check(options);
+  windows_per_round(data.training(), config.context);  // throws before anything is compiled
+  const auto own = std::make_shared<Own>(
+      Own{.tokenizer = std::move(tokenizer), .data = std::move(data), .options = options});
+  return detail::text_training(with_vocab(std::move(config), own->tokenizer), options.batch,
+                               training_options(options))
+      .and_then([own](const std::shared_ptr<detail::TextProgram>& program) {
+        own->program = program;
+        const auto made = [own](ForwardHandle*) { return Trainer(own); };
+        // Compile it now, so that a model too large for validation fails before the first step.
+        if (own->data.validation().size() > 1) return program->evaluation().map(made);
+        return Future<Trainer>(Completion<Trainer>(made(nullptr)), nullptr, "compiling");
+      });
+}
+
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
-TrainingHandle& Trainer::training() { return own_->program->training(); }
+TrainingHandle& Trainer::training() { return own_->training(); }
 const TextModelConfig& Trainer::config() const { return own_->program->config(); }
 const TextData& Trainer::data() const { return own_->data; }
 std::int64_t Trainer::steps() const { return own_->steps(); }
 
 std::int64_t Trainer::step() {
-  TrainingHandle& training = own_->program->training();
-  own_->last_lr = training.lr();
-  own_->last.clear();
-  for (int i = 0; i < own_->options.accumulate; ++i) {
-    const WindowBatch batch = windows(
-        own_->data.training(),
-        {.batch = own_->options.batch, .length = config().context, .seed = own_->options.seed},
-        own_->position());
-    own_->last.push_back(training.step({{"tokens", batch.tokens}, {"targets", batch.targets}}));
-  }
+  own_->enqueue([this](const Feed& feed) { return own_->training().step(feed); });
   return own_->steps();
 }
 
 StepReport Trainer::report() const {
   if (own_->last.empty()) user_error("Trainer: there is no step to report yet");
-  double loss = 0;
-  for (const Result& result : own_->last) loss += static_cast<double>(result.loss());
-  return {.step = own_->steps(),
-          .loss = static_cast<float>(loss / static_cast<double>(own_->last.size())),
-          .grad_norm = own_->last.back().grad_norm(),
-          .lr = own_->last_lr};
+  return report_of(own_->steps(), own_->last_lr, own_->last);
 }
 
-Validation Trainer::validate(std::int64_t tokens) {
-  const Tokens& held_out = own_->data.validation();
-  const std::int64_t B = own_->options.batch, T = config().context;
+Future<StepReport> Trainer::step_async() {
+  own_->enqueue([this](const Feed& feed) { return own_->training().step_async(feed); });
+  const Completion<StepReport> done;
+  const auto ready = std::make_shared<std::vector<Result>>();
+  for (const Result& each : own_->last)
+    each.then([done, ready, all = own_->last.size(), step = own_->steps(),
+               lr = own_->last_lr](const Result& result) {
+      ready->push_back(result);
+      if (ready->size() < all) return;
+      try {
+        done.set(report_of(step, lr, *ready));
+      } catch (...) {
+        done.set_error(std::current_exception());
+      }
+    });
+  return {done, own_->training().source(), "a step"};
+}
+
+Future<Validation> Trainer::validate_async(std::int64_t tokens) {
   // Every token but the first is predicted.
-  std::int64_t wanted = held_out.size() - 1;
+  std::int64_t wanted = own_->data.validation().size() - 1;
   if (tokens > 0) wanted = std::min(wanted, tokens);
   if (wanted < 1) {
     const double none = std::numeric_limits<double>::quiet_NaN();
-    return {none, none, none};
+    return {Completion<Validation>({none, none, none}), nullptr, "validating"};
   }
-  double sum = 0;
-  for (std::int64_t at = 0; at < wanted; at += B * T) {
-    const auto size = usize(B * T);
-    const auto count = usize(std::min(B * T, wanted - at));
-    std::vector<std::int32_t> ids(size + 1);
-    held_out.read(at, std::span(ids).first(count + 1));
-    const std::span<const std::int32_t> all(ids);
-    std::vector<float> mask(size);
-    std::fill_n(mask.begin(), count, 1.0f);
-    const Result result = own_->program->evaluation().run(
-        {{"tokens", all.first(size)}, {"targets", all.subspan(1)}, {"mask", mask}});
-    sum += static_cast<double>(result.output().floats()[0]) * static_cast<double>(count);
-  }
-  const double loss = sum / static_cast<double>(wanted);
-  const double bytes_per_token =
-      static_cast<double>(own_->data.validation_bytes()) / static_cast<double>(held_out.size());
-  return {loss, std::exp(loss), loss / std::log(2.0) / bytes_per_token};
+  return own_->program->evaluation().and_then(
+      [own = std::weak_ptr(own_), wanted](ForwardHandle* evaluation) {
+        const auto trainer = own.lock();
+        if (!trainer) user_error("Trainer: it was destroyed before it had finished");
+        const auto measurement = std::make_shared<Measurement>(
+            trainer->program, *evaluation, trainer->data, trainer->options.batch, wanted);
+        measurement->start();
+        return Future<Validation>(measurement->done, evaluation->source(), "validating");
+      });
 }
 
-Generator& Trainer::generator() {
-  if (!own_->generator) own_->generator = Generator(own_->program, own_->tokenizer);
-  return *own_->generator;
+Validation Trainer::validate(std::int64_t tokens) { return validate_async(tokens).take(); }
+
+Future<Generator*> Trainer::generator_async() {
+  return own_->program->next().and_then([own = std::weak_ptr(own_)](ForwardHandle* next) {
+    const auto trainer = own.lock();
+    if (!trainer) user_error("Trainer: it was destroyed before it had finished");
+    if (!trainer->generator)
+      trainer->generator.emplace(
+          std::make_shared<detail::Listener>(trainer->program, *next, trainer->tokenizer));
+    return Future<Generator*>(Completion<Generator*>(&*trainer->generator), nullptr, "compiling");
+  });
 }
 
-Checkpoint Trainer::checkpoint() const {
-  TrainingHandle& training = own_->program->training();
-  Checkpoint made{.parameters = training.download(),
-                  .optimizer = training.optimizer_state(),
-                  .step = own_->steps(),
-                  .seed = own_->options.seed,
-                  .position = own_->position(),
-                  .tokenizer = own_->tokenizer.to_json(),
-                  .config = config().to_json()};
-  made.more[kData] = own_->data.fingerprint();
-  made.more[kOptions] = text_of(own_->options);
-  return made;
+Generator& Trainer::generator() { return *generator_async().take(); }
+
+Checkpoint Trainer::checkpoint() const { return checkpoint_async().take(); }
+
+Future<Checkpoint> Trainer::checkpoint_async() const {
+  const auto parameters = own_->training().download_async();
+  return own_->training().optimizer_state_async().map(
+      [own = std::weak_ptr(own_), parameters](NamedArrays& optimizer) {
+        const auto trainer = own.lock();
+        if (!trainer) user_error("Trainer: it was destroyed before it had finished");
+        return trainer->checkpoint(std::move(parameters.get()), std::move(optimizer));
+      });
 }
 
-void Trainer::restore(const Checkpoint& checkpoint) {
+void Trainer::Own::check(const Checkpoint& checkpoint) const {
   // Compare after a round trip: a file from before a field existed lacks it.
-  if (TextModelConfig::from_json(checkpoint.config).to_json() != config().to_json())
+  if (TextModelConfig::from_json(checkpoint.config).to_json() != program->config().to_json())
     user_error("Trainer: the checkpoint is of another model: {}, not {}", checkpoint.config,
-               config().to_json());
-  if (checkpoint.tokenizer != own_->tokenizer.to_json())
+               program->config().to_json());
+  if (checkpoint.tokenizer != tokenizer.to_json())
     user_error("Trainer: the checkpoint has another tokenizer");
-  if (checkpoint.seed != own_->options.seed)
+  if (checkpoint.seed != options.seed)
     user_error("Trainer: the checkpoint was trained with seed {}, not {}", checkpoint.seed,
-               own_->options.seed);
-  const auto data = checkpoint.more.find(kData);
-  if (data == checkpoint.more.end() || data->second != own_->data.fingerprint())
+               options.seed);
+  const auto its_data = checkpoint.more.find(kData);
+  if (its_data == checkpoint.more.end() || its_data->second != data.fingerprint())
     user_error("Trainer: the checkpoint was trained on another text, or on another part of it");
   if (checkpoint.optimizer.empty())
     user_error("Trainer: the checkpoint has no optimizer state, so training cannot continue");
-  const auto options = checkpoint.more.find(kOptions);
-  if (options == checkpoint.more.end() || options->second != text_of(own_->options))
+  const auto its_options = checkpoint.more.find(kOptions);
+  if (its_options == checkpoint.more.end() || its_options->second != text_of(options))
     user_error("Trainer: the checkpoint was trained with other options: {}, not {}",
-               options == checkpoint.more.end() ? "none" : options->second, text_of(own_->options));
-  own_->program->training().restore(checkpoint.parameters, checkpoint.optimizer);
+               its_options == checkpoint.more.end() ? "none" : its_options->second,
+               text_of(options));
+}
+
+void Trainer::restore(const Checkpoint& checkpoint) {
+  own_->check(checkpoint);
+  own_->training().restore(checkpoint.parameters, checkpoint.optimizer);
   own_->last.clear();
+}
+
+Future<Done> Trainer::restore_async(const Checkpoint& checkpoint) {
+  own_->check(checkpoint);
+  own_->last.clear();
+  return own_->training().restore_async(checkpoint.parameters, checkpoint.optimizer);
 }
 
 }  // namespace tensorgrad

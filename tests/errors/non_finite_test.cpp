@@ -210,6 +210,7 @@ TEST(NonFinite, AfterReadingTrainingGoesOn) {
 
 TEST(NonFinite, UnreadItIsRaisedByTheNextCall) {
   auto train = started(), twin = started();
+  if (train.device() != "cpu") GTEST_SKIP() << "other devices report late: tests/late";
   auto infer = train.attach({.inputs = {{"x", {2}}}}, log_loss);
   const auto failing = [&] { train.step({{"x", kBad}}); };
   std::int64_t steps = train.steps();

@@ -73,7 +73,7 @@ class Suspicious : public runtime::Device {
   bool immediate() const override { return true; }
   bool full() override { return false; }
   Completion<Done> done() override { return Done{}; }
-  void poll(std::chrono::nanoseconds) override {}
+  bool poll(std::chrono::nanoseconds) override { return false; }
   std::chrono::seconds patience() const override { return std::chrono::seconds(1); }
   void profile(bool) override {}
   Completion<std::vector<Time>> take_times(runtime::Loaded&) override {

@@ -161,8 +161,9 @@ TEST(Callbacks, AnExceptionLeavesTheOthersForTheNextCall) {
 class After : public Pollable {
  public:
   After(int polls, int patience) : left_(polls), patience_(patience) {}
-  void poll(std::chrono::nanoseconds) override {
+  bool poll(std::chrono::nanoseconds) override {
     if (--left_ == 0) done.set(Done{});
+    return left_ % 2 == 0;
   }
   std::chrono::seconds patience() const override { return std::chrono::seconds(patience_); }
   Completion<Done> done;
@@ -183,6 +184,28 @@ TEST(Wait, RunsCallbacks) {
   post_callback([&] { ran = true; });
   wait_for(source, source.done, "the work");
   EXPECT_TRUE(ran);
+}
+
+// Patience is for one piece of work, not for all.
+TEST(Wait, IsPatientAgainWhenSomethingWasCompleted) {
+  class Slow : public Pollable {
+   public:
+    bool poll(std::chrono::nanoseconds) override {
+      const auto now = std::chrono::steady_clock::now();
+      if (now < next_) return false;
+      next_ = now + std::chrono::milliseconds(400);
+      if (++pieces_ == 5) done.set(Done{});
+      return true;
+    }
+    std::chrono::seconds patience() const override { return std::chrono::seconds(1); }
+    Completion<Done> done;
+
+   private:
+    std::chrono::steady_clock::time_point next_;
+    int pieces_ = 0;
+  };
+  Slow source;
+  EXPECT_NO_THROW(wait_for(source, source.done, "the work"));
 }
 
 TEST(Wait, HasAnEnd) {

@@ -29,7 +29,7 @@ TEST(WithoutWaiting, TheCpuTrains) {
 
 class Never : public Pollable {
  public:
-  void poll(std::chrono::nanoseconds) override {}
+  bool poll(std::chrono::nanoseconds) override { return false; }
   std::chrono::seconds patience() const override { return std::chrono::seconds(600); }
 };
 

@@ -18,7 +18,7 @@ namespace tensorgrad::wgsl {
 struct Memory {
   std::set<DType> dtypes;
   bool writable = false;
-  friend bool operator==(const Memory&, const Memory&) = default;
+  bool operator==(const Memory&) const = default;
 };
 using Memories = std::map<Region, Memory>;
 void add(Memories& to, const Memories& more);

@@ -137,7 +137,7 @@ class CpuDevice : public Device {
   bool immediate() const override { return true; }
   bool full() override { return false; }
   Completion<Done> done() override { return Done{}; }
-  void poll(std::chrono::nanoseconds) override {}
+  bool poll(std::chrono::nanoseconds) override { return false; }
   std::chrono::seconds patience() const override { return std::chrono::seconds(600); }
 
   void submit(const std::shared_ptr<Loaded>& loaded, const Spaces& spaces) override {

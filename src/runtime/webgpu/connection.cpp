@@ -199,8 +199,9 @@ bool Connection::run_arrived() {
   return any;
 }
 
-void Connection::poll(std::chrono::nanoseconds longest) {
-  if (!run_arrived() && longest.count() > 0 && !(queued_.empty() && objects_.empty())) {
+bool Connection::poll(std::chrono::nanoseconds longest) {
+  bool any = run_arrived();
+  if (!any && longest.count() > 0 && !(queued_.empty() && objects_.empty())) {
     if (adopted_) {
       // The instance of an adopted device may have been created without timed waits. It would then
       // print a line to stderr for each timed wait.
@@ -214,14 +215,16 @@ void Connection::poll(std::chrono::nanoseconds longest) {
                : longest;
       call.InstanceWaitAny(instance_.get(), 1, &oldest, static_cast<std::uint64_t>(slice.count()));
     }
-    run_arrived();
+    any = run_arrived();
   }
-  if (queued_.empty() && objects_.empty()) return;  // the next call throws what was reported
-  try {
-    watch();
-  } catch (const DeviceError&) {
-    abort(std::current_exception());
-  }
+  // If nothing is under way, the next call throws what was reported.
+  if (!queued_.empty() || !objects_.empty()) try {
+      watch();
+    } catch (const DeviceError&) {
+      abort(std::current_exception());
+      any = true;
+    }
+  return any;
 }
 
 void Connection::abort(const std::exception_ptr& error) {

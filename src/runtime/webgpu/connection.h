@@ -68,7 +68,7 @@ class Connection {
   void when_queue(api::Future future, Then then) { queued_.push_back({future, std::move(then)}); }
   void when_object(api::Future future, Then then) { objects_.push_back({future, std::move(then)}); }
   // Runs the functions whose futures have arrived. If there is none, blocks for `longest` at most.
-  void poll(std::chrono::nanoseconds longest);
+  bool poll(std::chrono::nanoseconds longest);
   // Ends everything that is under way with this error.
   void abort(const std::exception_ptr& error);
 

@@ -229,7 +229,7 @@ bool Gpu::full() {
   return beyond();
 }
 
-void Gpu::poll(std::chrono::nanoseconds longest) {
+bool Gpu::poll(std::chrono::nanoseconds longest) {
   if (parts_->staging.recorded()) {
     try {
       submit();
@@ -238,7 +238,7 @@ void Gpu::poll(std::chrono::nanoseconds longest) {
       parts_->connection.abort(std::current_exception());
     }
   }
-  parts_->connection.poll(longest);
+  return parts_->connection.poll(longest);
 }
 
 std::chrono::seconds Gpu::patience() const { return parts_->connection.options.patience; }

@@ -129,7 +129,7 @@ class Gpu : public Pollable {
   // The times of the dispatches since profile(true) or the last call, in order.
   Completion<std::vector<DispatchTime>> take_times();
 
-  void poll(std::chrono::nanoseconds longest) override;
+  bool poll(std::chrono::nanoseconds longest) override;
   std::chrono::seconds patience() const override;
 
   void check();  // throws reported errors

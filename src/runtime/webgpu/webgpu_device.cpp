@@ -185,12 +185,13 @@ class WebGpuDevice : public Device {
     return outward(gpu_->done());
   }
 
-  void poll(std::chrono::nanoseconds longest) override {
+  bool poll(std::chrono::nanoseconds longest) override {
     std::unique_lock lock(mutex_);
-    gpu_->poll(later_.empty() ? longest : std::chrono::nanoseconds(0));
+    const bool any = gpu_->poll(later_.empty() ? longest : std::chrono::nanoseconds(0));
     const auto ready = std::exchange(later_, {});
     lock.unlock();
     for (const auto& each : ready) each();
+    return any || !ready.empty();
   }
   std::chrono::seconds patience() const override { return gpu_->patience(); }
 

@@ -60,7 +60,7 @@ class WgslDevice : public Device {
   bool immediate() const override { return true; }
   bool full() override { return false; }
   Completion<Done> done() override { return Done{}; }
-  void poll(std::chrono::nanoseconds) override {}
+  bool poll(std::chrono::nanoseconds) override { return false; }
   std::chrono::seconds patience() const override { return std::chrono::seconds(0); }
   void profile(bool) override { cannot_run(); }
   Completion<std::vector<Time>> take_times(Loaded&) override { cannot_run(); }
