@@ -412,10 +412,8 @@ class TrainingHandle : public ProgramHandle {
   // resume such a run, call set_lr() and then upload_optimizer_state(), which restores where the
   // schedule started.
   void set_lr(Schedule lr);
-  // Learning rate of the next step. Of steps and set_lr() calls that are queued, it knows nothing.
-  double lr() const;
-  // Steps enqueued so far.
-  std::int64_t steps() const;
+  double lr() const;           // learning rate of the next step
+  std::int64_t steps() const;  // steps enqueued so far
   // Blocks until all steps have finished. Throws if one of them failed.
   void wait();
   Future<Done> wait_async();

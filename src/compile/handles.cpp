@@ -276,11 +276,7 @@ Future<Done> TrainingHandle::restore_async(const NamedArrays& parameters,
 void TrainingHandle::reset(std::optional<std::uint32_t> seed) { training("reset").reset(seed); }
 void TrainingHandle::reset_optimizer() { training("reset_optimizer").reset_optimizer(); }
 void TrainingHandle::set_lr(Schedule lr) { training("set_lr").set_lr(std::move(lr)); }
-double TrainingHandle::lr() const {
-  const detail::TrainingProgram& own = training("lr");
-  const std::lock_guard lock(driver_->turn());
-  return own.lr();
-}
+double TrainingHandle::lr() const { return training("lr").lr(); }
 std::int64_t TrainingHandle::steps() const { return driver("steps").steps(); }
 Future<Done> TrainingHandle::wait_async() { return training("wait").wait_async(); }
 void TrainingHandle::wait() { wait_async().get(); }

@@ -42,12 +42,24 @@ Program::Kind TrainingProgram::next_kind(bool captures) const {
   return accumulating ? Kind::accumulating : Kind::main;
 }
 
+namespace {
+
+// `start`: the updates made before the schedule was set.
+double rate_of(const Schedule& schedule, std::int64_t start, std::int64_t update) {
+  return schedule.at(std::max<std::int64_t>(1, update - start));
+}
+
+}  // namespace
+
 double TrainingProgram::lr() const {
-  return lr_.at(std::max<std::int64_t>(1, next_update() - state().schedule_start));
+  const std::lock_guard lock(driver_.turn());
+  const std::int64_t update = driver_.steps() / accumulate_ + 1;
+  if (queued_rates_.empty()) return rate_of(lr_, state().schedule_start, update);
+  return rate_of(queued_rates_.back().schedule, queued_rates_.back().start, update);
 }
 
 void TrainingProgram::before_submit() {
-  const double rate = lr();
+  const double rate = rate_of(lr_, state().schedule_start, next_update());
   if (!(rate >= 0 && rate <= std::numeric_limits<float>::max()))
     user_error(
         "step: the learning rate of update {} is {}\n  hint: rates must be finite and not negative",
@@ -67,9 +79,20 @@ std::int64_t TrainingProgram::after_submit() { return state().steps++; }
 void TrainingProgram::set_lr(Schedule lr) {
   if (!updates_) user_error("set_lr: this program has no optimizer: NoOptimizer updates nothing");
   const std::lock_guard lock(driver_.turn());
-  driver_.in_order([this, self = shared_from_this(), lr = std::move(lr)] {
-    state().schedule_start = lr.constant() ? 0 : next_update() - 1;
-    lr_ = lr;
+  const auto start = [this, &lr](std::int64_t steps) {
+    return lr.constant() ? 0 : steps / accumulate_;
+  };
+  if (driver_.queue().empty()) {
+    state().schedule_start = start(state().steps);
+    lr_ = std::move(lr);
+    return;
+  }
+  queued_rates_.push_back({lr, start(driver_.steps())});
+  driver_.in_order([this, self = shared_from_this()] {
+    const Rates rates = std::move(queued_rates_.front());
+    queued_rates_.pop_front();
+    state().schedule_start = rates.schedule.constant() ? 0 : next_update() - 1;
+    lr_ = rates.schedule;
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +32,8 @@ class TrainingProgram final : public Program {
   void reset(std::optional<std::uint32_t> seed);
   void reset_optimizer();
   void set_lr(Schedule lr);
-  double lr() const;  // of the next step
+  // The learning rate of the next step, behind those that are queued.
+  double lr() const;
 
   std::shared_ptr<Failure> judge(const Status& status, std::int64_t step,
                                  const std::shared_ptr<Failure>& failure) override;
@@ -41,6 +43,10 @@ class TrainingProgram final : public Program {
   void before_submit() override;
   std::int64_t after_submit() override;
 
+  struct Rates {
+    Schedule schedule;
+    std::int64_t start = 0;  // updates made before it was set
+  };
   void check(const NamedArrays* parameters, const NamedArrays& optimizer) const;
   void write(const NamedArrays* parameters, const NamedArrays& optimizer);
   void forget();  // failures
@@ -58,7 +64,8 @@ class TrainingProgram final : public Program {
   NonFinite non_finite_;
   bool updates_;  // false: NoOptimizer
   Schedule lr_;
-  bool stale_sums_ = false;  // a failed round or an upload may have left sums of gradients
+  std::deque<Rates> queued_rates_;  // set_lr() calls that are queued
+  bool stale_sums_ = false;         // a failed round or an upload may have left sums of gradients
 };
 
 }  // namespace tensorgrad::detail

@@ -230,7 +230,8 @@ TEST_F(Async, OtherCallsQueueBehindSteps) {
   auto expected = twin({.optimizer = Adam{.lr = 0.01}});
   const auto play = [](Training<Mlp>& on, const std::function<void(std::uint32_t)>& step) {
     for (std::uint32_t i = 0; i < 5; ++i) step(i);
-    on.set_lr(0.5);
+    on.set_lr(0.25);
+    on.set_lr(on.lr() * 2);
     step(5);
     NamedArrays some{{"l2.W", Array({8, 8}, compile_tests::numbers(64))}};
     on.upload(some, Upload::partial);
@@ -251,6 +252,25 @@ TEST_F(Async, OtherCallsQueueBehindSteps) {
   program.step_async(Batch(1).feed());
   program.reset(7);
   EXPECT_EQ(weights(program), bytes_of(twin({.seed = 7}).download()));
+}
+
+TEST_F(Async, TheRateIsThatOfTheNextStepBehindTheQueue) {
+  for (const int accumulate : {1, 2}) {
+    auto program = train({.optimizer = Sgd{.lr = linear(8, 0, 8)}, .accumulate = accumulate});
+    auto expected = twin({.optimizer = Sgd{.lr = linear(8, 0, 8)}, .accumulate = accumulate});
+    for (int i = 0; i < 12; ++i) {
+      if (i == 8) {
+        program.set_lr(linear(4, 0, 4));
+        expected.set_lr(linear(4, 0, 4));
+      }
+      EXPECT_EQ(program.lr(), expected.lr()) << i;
+      program.step_async(Batch(1).feed());
+      expected.step(Batch(1).feed());
+    }
+    settle();
+    EXPECT_EQ(program.lr(), expected.lr());
+    EXPECT_EQ(weights(program), bytes_of(expected.download()));
+  }
 }
 
 TEST_F(Async, HeldInputsAreThoseOfTheCall) {
