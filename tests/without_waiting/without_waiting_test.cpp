@@ -4,6 +4,7 @@
 
 #include "support/wait.h"
 #include "tensorgrad/tensorgrad.h"
+#include "tests/support/late_device.h"
 
 namespace tensorgrad {
 namespace {
@@ -25,6 +26,53 @@ TEST(WithoutWaiting, TheCpuTrains) {
   }
   EXPECT_LT(last, first);
   EXPECT_EQ(train.download().size(), 2u);
+}
+
+Tensor line_loss(const Line& m, const Inputs& in) {
+  return mean(square(in["x"] * m.w + m.b - in["y"]));
+}
+
+// Everything but waiting: compiling, training, reading, on a device that answers late.
+TEST(WithoutWaiting, ADeviceThatAnswersLateTrains) {
+  const auto device = std::make_shared<LateDevice>(LateDevice::Pace::by_hand);
+  add_late_device("hand", device);
+  const auto settle = [&] {
+    for (bool busy = true; busy;) {
+      busy = poll();
+      busy = device->pump_all() > 0 || busy;
+    }
+  };
+  const TrainingOptions options{.inputs = {{"x", {4}}, {"y", {4}}}, .device = "hand"};
+  const auto compiling = compile_async(Line{}, options, line_loss);
+  settle();
+  ASSERT_TRUE(compiling.ready());
+  auto train = compiling.take();
+  const std::vector<float> x = {0, 1, 2, 3}, y = {1, 3, 5, 7};
+  std::vector<float> losses;
+  for (int i = 0; i < 50; ++i)
+    train.step_async({{"x", x}, {"y", y}}).then([&](const Result& result) {
+      losses.push_back(result.loss());
+    });
+  settle();
+  ASSERT_EQ(losses.size(), 50u);
+  EXPECT_LT(losses.back(), losses.front());
+  const auto weights = train.download_async();
+  settle();
+  EXPECT_EQ(weights.get().size(), 2u);
+
+  const auto error_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(error_of([&] { train.download(); }),
+            "reading is not finished, and this program cannot wait\n  hint: ready() and then()");
+  EXPECT_EQ(error_of([&] { compile(Line{}, options, line_loss); }),
+            "compiling is not finished, and this program cannot wait\n  hint: ready() and then()");
+  settle();
 }
 
 class Never : public Pollable {
