@@ -95,9 +95,6 @@ class Completion {
       other.set(std::move(*state_->value));
   }
 
-  // Whether nobody but the caller and the functions that wait holds it.
-  bool abandoned() const { return state_.use_count() == 1 && state_->next.empty(); }
-
  private:
   template <class U>
   struct IsCompletion : std::false_type {};

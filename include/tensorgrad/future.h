@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "tensorgrad/completion.h"
@@ -14,9 +15,10 @@
 namespace tensorgrad {
 
 // Makes progress with everything that is under way, and runs the callbacks that are ready. Never
-// blocks. Callbacks run only here and inside calls that block, one after the other, with no lock
-// held: they may call the library. A callback that is added by a callback runs in the next poll().
-// An exception of a callback leaves poll(); the other callbacks run in the next one.
+// blocks. A callback runs only here and inside calls that block, on the thread that added it, with
+// no lock held: it may call the library. If it blocks, other callbacks run meanwhile. A callback
+// that is added by a callback runs in the next poll(). An exception of a callback leaves poll();
+// the other callbacks run in the next one.
 //
 // Returns true if a future or a callback is still waiting for something, so that it is worth to
 // poll again soon. Each callback is called exactly once: if its program is destroyed first, with an
@@ -26,12 +28,14 @@ bool poll();
 class Pollable;
 
 namespace detail {
-void post(std::function<void()> callback);
+// Returns what posts a callback to this thread.
+std::function<void(std::function<void()>)> poster();
+void keep_while_busy(const std::shared_ptr<Pollable>& source);
 void wait_for_future(Pollable* source, const std::function<bool()>& ready, std::string_view what);
 }  // namespace detail
 
-// A value or an error that arrives later. Copies share it, on any thread. Dropping a future does
-// not stop the work.
+// A value or an error that arrives later. Copies share it, on any thread. A future, and a callback
+// that waits for it, keep what they wait for; dropping both may stop the work.
 template <class T>
 class Future {
  public:
@@ -51,8 +55,10 @@ class Future {
   // Calls `callback` once with this future, when it is ready: get() returns the value or throws the
   // error then.
   void then(std::function<void(const Future&)> callback) const {
-    value_.then([callback = std::move(callback), what = what_](const Completion<T>& value) {
-      detail::post([callback, ready = Future(value, nullptr, what)] { callback(ready); });
+    if (!ready()) detail::keep_while_busy(source_);
+    value_.then([callback = std::move(callback), what = what_,
+                 post = detail::poster()](const Completion<T>& value) {
+      post([callback, ready = Future(value, nullptr, what)] { callback(ready); });
     });
   }
   // The future of what `next` makes of the value, or of the error. `next` runs as soon as the value
@@ -63,8 +69,8 @@ class Future {
     return Future<Made>(value_.map(std::move(next)), source_, what_);
   }
 
-  // The future that `next` returns for the value. `next` runs in poll() and may use the library. An
-  // error passes by it; an exception of `next` is the error.
+  // The future that `next` returns for the value. `next` runs in poll(), like a callback, and may
+  // use the library. An error passes by it; an exception of `next` is the error.
   template <class F>
   auto and_then(F next) const {
     using Inner = std::invoke_result_t<F, T&>;
@@ -72,18 +78,25 @@ class Future {
     const Completion<Made> made;
     then([made, next = std::move(next)](const Future& self) {
       try {
-        next(self.get()).completion().then([made](const Completion<Made>& inner) {
-          inner.pass_to(made);
-        });
+        next(self.get()).pass_to(made);
       } catch (...) {
         made.set_error(std::current_exception());
       }
     });
-    return Inner(made, source_, what_);
+    return Inner(made, nullptr, what_);
   }
 
-  // The same value, for code that completes its own.
-  const Completion<T>& completion() const { return value_; }
+  // Completes `other` like this one. Copies the value if that is possible, because copies of the
+  // future share it.
+  void pass_to(const Completion<T>& other) const {
+    if (!ready()) detail::keep_while_busy(source_);
+    value_.then([other](const Completion<T>& value) {
+      if constexpr (std::is_copy_constructible_v<T>) {
+        if (!value.error()) return other.set(value.get());
+      }
+      value.pass_to(other);
+    });
+  }
 
   // `source` completes the value while it is polled. `what` names the work in errors.
   Future(Completion<T> value, std::shared_ptr<Pollable> source, std::string_view what)

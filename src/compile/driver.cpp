@@ -20,6 +20,11 @@ std::shared_ptr<Driver> Driver::make(runtime::Opening opening, Parameters parame
   return driver;
 }
 
+std::exception_ptr Driver::gone() {
+  return std::make_exception_ptr(
+      UserError("the program was destroyed before this call was finished"));
+}
+
 Driver::~Driver() {
   if (queue_.empty() && asked_.empty()) return;
   const auto gone =
@@ -33,7 +38,7 @@ Completion<Done> Driver::open() {
 }
 
 std::int64_t Driver::steps() const {
-  const auto now = [this] { return state_.steps + *queued_steps_; };
+  const auto now = [this] { return (restart_ ? *restart_ : state_.steps) + *queued_steps_; };
   if (turn_.is_mine()) return now();  // asked by a learning-rate schedule
   const std::lock_guard lock(turn_);
   return now();
@@ -44,11 +49,25 @@ std::shared_ptr<void> Driver::queued_step() {
   return {nullptr, [count = queued_steps_](std::nullptr_t) { --*count; }};
 }
 
+std::shared_ptr<void> Driver::restart_steps(std::int64_t steps) {
+  if (queue_.empty()) return nullptr;
+  queued_steps_ = std::make_shared<std::int64_t>(0);
+  restart_ = std::make_shared<std::int64_t>(steps);
+  return {nullptr, [weak = weak_from_this(), mine = restart_](std::nullptr_t) {
+            const auto self = weak.lock();
+            if (self && self->restart_ == mine) self->restart_.reset();
+          }};
+}
+
 bool Driver::poll(std::chrono::nanoseconds longest) {
   if (turn_.is_mine()) return false;  // called by a callback that this model called
   Pollable* const now = source();
   const bool completed = now && now->poll(longest);
-  const std::lock_guard lock(turn_);
+  std::unique_lock lock(turn_, std::defer_lock);
+  if (longest.count() > 0)
+    lock.lock();
+  else if (!lock.try_lock())
+    return completed;  // another thread makes progress
   return advance() || completed;
 }
 
@@ -59,8 +78,8 @@ std::chrono::seconds Driver::patience() const {
 
 bool Driver::busy() const {
   if (turn_.is_mine()) return true;
-  const std::lock_guard lock(turn_);
-  return !queue_.empty() || !asked_.empty();
+  const std::unique_lock lock(turn_, std::try_to_lock);
+  return !lock || !queue_.empty() || !asked_.empty();
 }
 
 // The device, or what opens it; null if it cannot be opened.
@@ -82,6 +101,7 @@ bool Driver::advance_runs() {
   for (std::size_t i = 0; i < asked_.size();) {
     const std::shared_ptr<Run> run = asked_[i];
     const Run::State before = run->state();
+    if (before == Run::State::queued) break;  // and so are those behind it
     run->advance();
     any = any || run->state() != before;
     if (run->has_what_is_wanted())
@@ -109,8 +129,6 @@ void Driver::in_order(std::function<void()> call) {
               }});
 }
 
-void Driver::raise_late() {
-  if (late_) std::rethrow_exception(std::exchange(late_, nullptr));
-}
+std::exception_ptr Driver::take_late() { return std::exchange(late_, nullptr); }
 
 }  // namespace tensorgrad::detail

@@ -24,7 +24,8 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
  public:
   static std::shared_ptr<Driver> make(runtime::Opening opening, Parameters parameters,
                                       std::uint64_t id, std::uint32_t seed);
-  ~Driver() override;  // ends everything that is under way with an error
+  ~Driver() override;  // ends everything that is under way with the error gone()
+  static std::exception_ptr gone();
 
   std::uint64_t id() const { return id_; }
   // Done when the device is open. device() is there only then.
@@ -47,12 +48,15 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
   bool advance();
   // Reads what is wanted of a run. Keeps the run until it is there.
   void ask(const std::shared_ptr<Run>& run, Run::Wanted wanted);
-  // Makes a call now, or queues it behind what is queued. If it then throws, the next raise_late()
-  // throws that.
+  // Makes a call now, or queues it behind what is queued. If it then throws, the next run or future
+  // fails with that: take_late().
   void in_order(std::function<void()> call);
-  void raise_late();
+  std::exception_ptr take_late();
   // steps() includes a queued step as long as this exists.
   std::shared_ptr<void> queued_step();
+  // A queued call sets the number of steps: steps() counts from there, until the call is made and
+  // the returned object is gone.
+  std::shared_ptr<void> restart_steps(std::int64_t steps);
 
   // The failure of a training step that was not reported yet, or null.
   std::shared_ptr<Failure> training_failure;
@@ -63,6 +67,10 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
       -> Future<std::invoke_result_t<Finish>> {
     const Completion<std::invoke_result_t<Finish>> done;
     const std::lock_guard lock(turn_);
+    if (const auto late = take_late()) {
+      done.set_error(late);
+      return {done, shared_from_this(), what};
+    }
     queue_.add(sequence(
         std::move(steps), [done, finish = std::move(finish)] { done.set(finish()); },
         [done](const std::exception_ptr& error) { done.set_error(error); }));
@@ -82,6 +90,7 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
   ModelState state_;
   Queue queue_;
   std::shared_ptr<std::int64_t> queued_steps_ = std::make_shared<std::int64_t>(0);
+  std::shared_ptr<std::int64_t> restart_;    // by the last queued call that sets the steps
   std::vector<std::shared_ptr<Run>> asked_;  // runs whose status or values are on their way
   std::exception_ptr late_;
 };

@@ -204,7 +204,7 @@ NamedArrays ProgramHandle::download() const { return download_async().take(); }
 void ProgramHandle::upload(const NamedArrays& values, Upload mode) {
   detail::Driver& own = driver("upload");
   const std::lock_guard lock(own.turn());
-  own.raise_late();
+  if (const auto late = own.take_late()) std::rethrow_exception(late);
   own.state().check(values, mode);
   if (own.queue().empty()) return own.state().write(values);
   own.in_order([&own, values] { own.state().write(values); });
@@ -237,12 +237,12 @@ std::vector<StageTime> ProgramHandle::stage_times() const {
 Result ProgramHandle::run_program(const char* call, const Feed& feed,
                                   const RunOptions& options) const {
   auto run = program(call).run(feed, options);
-  return Result(std::make_shared<Outcome>(driver_, std::move(run)));
+  return Result(std::make_shared<Outcome>(driver_, driver_, std::move(run)));
 }
 Result ProgramHandle::run_program_async(const char* call, const Feed& feed,
                                         const RunOptions& options) const {
   auto run = program(call).run_async(feed, options);
-  return Result(std::make_shared<Outcome>(driver_, std::move(run)));
+  return Result(std::make_shared<Outcome>(driver_, driver_, std::move(run)));
 }
 
 detail::TrainingProgram& TrainingHandle::training(const char* call) const {

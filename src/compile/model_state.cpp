@@ -245,6 +245,8 @@ void ModelState::write_optimizer_state(const NamedArrays& state) {
   write_counter(optim::kStepsState, steps);
 }
 
+std::int64_t ModelState::steps_in(const NamedArrays& state) { return count_in(state, kStepEntry); }
+
 void ModelState::reset_optimizer() {
   device_->clear(*memory_->optimizer);
   steps = 0;

@@ -53,6 +53,7 @@ class ModelState {
   // The same for the optimizer state, which includes the counters below.
   void check_optimizer_state(const NamedArrays& state) const;
   void write_optimizer_state(const NamedArrays& state);
+  static std::int64_t steps_in(const NamedArrays& state);  // of a state that was checked
   Completion<NamedArrays> read_optimizer_state();
 
   // Sets the optimizer state to zero.

@@ -36,10 +36,11 @@ bool Outcome::ready() {
 
 void Outcome::then(std::function<void(std::shared_ptr<Outcome>)> callback) {
   const auto call = [run = run_, reporter = reporter_, callback = std::move(callback)] {
-    callback(std::make_shared<Outcome>(reporter.lock(), run));
+    const auto driver = reporter.lock();
+    callback(std::make_shared<Outcome>(run->has_ended() ? nullptr : driver, reporter, run));
   };
   const std::shared_ptr<Driver> driver = unfinished();
-  if (!driver) return post_callback(call);
+  if (!driver) return post_callback(std::this_thread::get_id(), call);
   const std::lock_guard lock(driver->turn());
   run_->then(call);
   try {
@@ -61,8 +62,10 @@ const Run& Outcome::wait(Run::Wanted wanted) {
       ask(wanted);  // lets the driver go, if the values are there
     }
   }
+  if (!run_->has(wanted)) std::rethrow_exception(Driver::gone());
   if (!run_->error()) return *run_;
-  if (const auto driver = reporter_.lock(); driver && run_->failure()) {
+  if (const auto driver = reporter_.lock();
+      driver && run_->failure() && run_->failure()->error == run_->error()) {
     const std::lock_guard lock(driver->turn());
     run_->failure()->report();
   }

@@ -13,8 +13,9 @@ namespace tensorgrad::detail {
 
 class Outcome {
  public:
-  Outcome(const std::shared_ptr<Driver>& driver, std::shared_ptr<Run> run)
-      : driver_(driver), reporter_(driver), run_(std::move(run)) {}
+  // `driver` is null if the run has ended. `reporter` hears that the error was thrown.
+  Outcome(std::shared_ptr<Driver> driver, std::weak_ptr<Driver> reporter, std::shared_ptr<Run> run)
+      : driver_(std::move(driver)), reporter_(std::move(reporter)), run_(std::move(run)) {}
 
   // Asks for the values. Whether they are there, or the error.
   bool ready();

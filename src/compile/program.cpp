@@ -200,6 +200,7 @@ bool Program::submit(Submission& submission) {
   runtime::Device& device = driver_.device();
   if (device.full()) return false;
   if (const auto earlier = executable->latest.lock(); earlier && !earlier->preserve()) return false;
+  preserve_status();  // of the others: the bad ids of all runs are in one place
   driver_.state().initialise();
   before_submit();
   upload(submission.inputs);
@@ -219,7 +220,7 @@ void Program::raise_failures() {
 
 std::shared_ptr<Run> Program::run(const Feed& feed, const RunOptions& options) {
   std::unique_lock lock(driver_.turn());
-  driver_.raise_late();
+  if (const auto late = driver_.take_late()) std::rethrow_exception(late);
   raise_failures();
   auto submission = std::make_shared<Submission>(prepare(feed, options));
   const std::shared_ptr<Run> run = submission->run;
@@ -238,6 +239,7 @@ std::shared_ptr<Run> Program::run(const Feed& feed, const RunOptions& options) {
     } catch (...) {  // the values of the feed are about to go
       const std::lock_guard again(driver_.turn());
       run->fail_with(std::current_exception());
+      submission.reset();
       throw;
     }
     lock.lock();
@@ -247,7 +249,7 @@ std::shared_ptr<Run> Program::run(const Feed& feed, const RunOptions& options) {
   const bool at_once =
       failure && failure->kind == Failure::Kind::bad_id && driver_.device().immediate();
   if (run->state() == Run::State::failed && (at_once || !run->was_submitted())) {
-    if (failure) failure->report();
+    if (failure && failure->error == run->error()) failure->report();
     std::rethrow_exception(run->error());
   }
   return run;
@@ -257,6 +259,10 @@ std::shared_ptr<Run> Program::run_async(const Feed& feed, const RunOptions& opti
   const std::lock_guard lock(driver_.turn());
   auto submission = std::make_shared<Submission>(prepare(feed, options));
   const std::shared_ptr<Run> run = submission->run;
+  if (const auto late = driver_.take_late()) {
+    run->fail_with(late);
+    return run;
+  }
   bool submitted = false;
   if (driver_.queue().empty()) try {
       submitted = submit(*submission);
@@ -312,14 +318,19 @@ Completion<Done> Program::read_faults(const std::shared_ptr<Status>& status) con
   return driver_.device().read(*faults_, 0, status->faults, status);
 }
 
-void Program::clear_faults() {
+void Program::preserve_status() {
   for (const auto& each : executables_)
     if (const auto latest = each ? each->latest.lock() : nullptr) latest->preserve_status();
+}
+
+void Program::clear_faults() {
+  preserve_status();
   const std::array<std::int32_t, runtime::kFaultElements> none{};
   driver_.device().upload(*faults_, 0, std::as_bytes(std::span(none)));
 }
 
 void Program::forget_failure() {
+  failure_->on_report = {};
   failure_ = std::make_shared<Failure>();
   clear_faults();
 }

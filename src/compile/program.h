@@ -85,6 +85,7 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
   void feed_random(std::int64_t step);  // what random numbers depend on
   std::exception_ptr error_of(const runtime::IndexFailure& bad, std::string_view prefix) const;
   Completion<Done> read_faults(const std::shared_ptr<Status>& status) const;
+  void preserve_status();  // of the latest runs, before the bad ids change
   void clear_faults();
   // Throws failures that are not reported yet.
   void raise_failures();

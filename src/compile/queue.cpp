@@ -45,8 +45,14 @@ bool Queue::advance() {
   } catch (...) {
     task->on_error(std::current_exception());
   }
-  if (finished) std::erase(tasks_, task);
-  return finished || tasks_.front() != task;
+  if (finished) {
+    if (tasks_.front() == task)
+      tasks_.pop_front();
+    else
+      std::erase(tasks_, task);
+    return true;
+  }
+  return tasks_.front() != task;
 }
 
 void Queue::abandon(const std::exception_ptr& error) {

@@ -20,6 +20,8 @@ void Run::submitted(runtime::Device& device, std::shared_ptr<Executable> executa
   device_ = &device;
   executable_ = std::move(executable);
   executable_->latest = weak_from_this();
+  results_ = executable_->outputs;
+  faults_ = executable_->spaces.faults;
   step_ = step;
   failure_ = std::move(failure);
   try {
@@ -34,29 +36,32 @@ bool Run::has(Wanted wanted) const {
     case Wanted::nothing:
       return true;
     case Wanted::status:
-      return state_ == State::succeeded || has_ended();
+      return state_ == State::succeeded || state_ == State::no_room || has_ended();
     case Wanted::values:
-      return has_ended() || no_room_;
+      return state_ == State::no_room || has_ended();
   }
   return false;
 }
 
 void Run::ask(Wanted wanted) {
-  no_room_ = false;
-  wanted_ = std::max(wanted_, wanted);
-  if (state_ == State::queued || has(wanted_)) return;
-  // The values include what the guard says, so they come first.
-  if (wanted_ == Wanted::values && !device_->immediate()) read_values();
-  if (wanted_ != Wanted::nothing && state_ == State::submitted) read_status();
+  if (state_ == State::no_room && wanted == Wanted::values) state_ = State::succeeded;
+  const Wanted both = std::max(wanted_, wanted);
+  if (state_ != State::queued && !has(both)) {
+    // The values include what the guard says, so they come first.
+    if (both == Wanted::values && !device_->immediate()) read_values();
+    if (both != Wanted::nothing && state_ == State::submitted) read_status();
+  }
+  wanted_ = both;
+  if (state_ == State::queued) return;
   advance();
-  if (no_room_) take_values();  // throws the error
+  if (state_ == State::no_room && wanted == Wanted::values) take_values();  // throws the error
 }
 
 bool Run::preserve() {
   if (has_ended()) return true;
   read_values();
   if (state_ == State::submitted) read_status();
-  return static_cast<std::int64_t>(values_.size()) <= runtime::Device::kSnapshot ||
+  return static_cast<std::int64_t>(values_->size()) <= runtime::Device::kSnapshot ||
          values_read_->ready();
 }
 
@@ -66,24 +71,23 @@ void Run::preserve_status() {
 
 void Run::read_status() {
   if (faults_read_) return;
-  const auto owner = shared_from_this();
   const auto guard = executable_->guard;
   if (guard && !values_read_)
-    guard_read_ = device_->read(*executable_->outputs, *guard,
-                                std::as_writable_bytes(std::span(&status_.behind, 1)), owner);
-  faults_read_ = device_->read(*executable_->spaces.faults, 0, status_.faults, owner);
+    guard_read_ = device_->read(*results_, *guard,
+                                std::as_writable_bytes(std::span(&status_->behind, 1)), status_);
+  faults_read_ = device_->read(*faults_, 0, status_->faults, status_);
 }
 
 void Run::read_values() {
   if (values_read_) return;
   const std::int64_t bytes = 4 * executable_->made.plan.outputs.elements();
   try {
-    values_.resize(usize(bytes));
+    values_ = std::make_shared<std::vector<std::byte>>(usize(bytes));
   } catch (const std::bad_alloc&) {
     throw OutOfMemoryError(
         fmt::format("host: out of memory: {} for the results of an earlier run", in_mib(bytes)));
   }
-  values_read_ = device_->read(*executable_->outputs, 0, values_, shared_from_this());
+  values_read_ = device_->read(*results_, 0, *values_, values_);
 }
 
 void Run::advance() {
@@ -94,11 +98,11 @@ void Run::advance() {
   } catch (...) {
     fail_with(std::current_exception());
   }
-  if (state_ != State::succeeded || wanted_ != Wanted::values || no_room_) return;
+  if (state_ != State::succeeded || wanted_ != Wanted::values) return;
   try {
     take_values();
   } catch (const OutOfMemoryError&) {
-    no_room_ = true;
+    state_ = State::no_room;
     post_callbacks();
   } catch (...) {
     fail_with(std::current_exception());
@@ -117,9 +121,9 @@ void Run::take_status() {
   if (guard) {
     with_guard->get();
     if (!guard_read_)
-      std::memcpy(&status_.behind, values_.data() + 4 * *guard, sizeof status_.behind);
+      std::memcpy(&status_->behind, values_->data() + 4 * *guard, sizeof status_->behind);
   }
-  if (const auto failure = judge_->judge(status_, step_, failure_)) {
+  if (const auto failure = judge_->judge(*status_, step_, failure_)) {
     failure_ = failure;
     state_ = State::examining;
   } else {
@@ -149,9 +153,9 @@ void Run::take_values() {
 Array Run::value(std::int64_t offset, const ir::Type& type, std::string_view what) {
   return host_array(type, what, [&](std::span<std::byte> to) {
     if (!values_read_)
-      device_->read(*executable_->outputs, offset, to, nullptr).get();
+      device_->read(*results_, offset, to, nullptr).get();
     else if (!to.empty())
-      std::memcpy(to.data(), values_.data() + 4 * offset, to.size());
+      std::memcpy(to.data(), values_->data() + 4 * offset, to.size());
   });
 }
 
@@ -170,19 +174,21 @@ void Run::end(State state) {
   state_ = state;
   executable_.reset();
   judge_.reset();
-  values_ = {};
+  values_.reset();
+  results_.reset();
+  faults_.reset();
   post_callbacks();
 }
 
 void Run::post_callbacks() {
-  for (auto& callback : std::exchange(callbacks_, {})) post_callback(std::move(callback));
+  for (auto& [thread, call] : std::exchange(callbacks_, {})) post_callback(thread, std::move(call));
 }
 
 void Run::then(std::function<void()> callback) {
   if (has(Wanted::values))
-    post_callback(std::move(callback));
+    post_callback(std::this_thread::get_id(), std::move(callback));
   else
-    callbacks_.push_back(std::move(callback));
+    callbacks_.emplace_back(std::this_thread::get_id(), std::move(callback));
 }
 
 }  // namespace tensorgrad::detail

@@ -2,13 +2,16 @@
 // or until a later run is about to overwrite them; then they are copied.
 //
 //   queued ──> submitted ──> succeeded ──> read
-//      │        │     │          │
-//      │        │  examining     │
-//      └────────┴─────┴──────────┴──> failed
+//      │        │     │       │  │   ^
+//      │        │  examining  │  v   │ (somebody asks again)
+//      └────────┴─────┴───────┤  no_room
+//                             v
+//                           failed
 //
 // queued: waits for its turn, its executable or room on the device. submitted: the device has it.
-// succeeded: its status has arrived, and is good. read: its values have arrived. examining: its
-// status is bad, and the reason is looked for. failed: it has an error.
+// succeeded: its status has arrived, and is good. read: its values have arrived. no_room: the host
+// had no memory for them. examining: its status is bad, and the reason is looked for. failed: it
+// has an error.
 #pragma once
 
 #include <array>
@@ -18,6 +21,8 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "compile/executable.h"
@@ -44,10 +49,18 @@ class Judge {
                                          const std::shared_ptr<Failure>& failure) = 0;
 };
 
-// Its model calls all functions, under its lock.
+// Its driver calls all functions, while it holds the turn.
 class Run : public std::enable_shared_from_this<Run> {
  public:
-  enum class State : std::uint8_t { queued, submitted, examining, succeeded, read, failed };
+  enum class State : std::uint8_t {
+    queued,
+    submitted,
+    examining,
+    succeeded,
+    no_room,
+    read,
+    failed,
+  };
   enum class Wanted : std::uint8_t { nothing, status, values };
 
   Run(std::shared_ptr<Judge> judge, bool with_captures)
@@ -65,7 +78,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void advance();
   void fail_with(std::exception_ptr error);
   void fail_with(std::shared_ptr<Failure> failure);  // a known one
-  // Posts `callback` once the values are there, or an error.
+  // Posts `callback` to this thread once the values are there, or an error.
   void then(std::function<void()> callback);
 
   State state() const { return state_; }
@@ -76,7 +89,7 @@ class Run : public std::enable_shared_from_this<Run> {
   const std::exception_ptr& error() const { return error_; }
   const std::shared_ptr<Failure>& failure() const { return failure_; }
   // Once it has succeeded. False: the step met NaN or infinity, and was skipped.
-  bool finite() const { return status_.behind == 0; }
+  bool finite() const { return status_->behind == 0; }
   // Once it is read.
   const NamedArrays& outputs() const { return outputs_; }
   const NamedArrays& captures() const { return captures_; }
@@ -100,12 +113,14 @@ class Run : public std::enable_shared_from_this<Run> {
   std::int64_t step_ = -1;  // of training
   std::shared_ptr<Failure> failure_;
   std::exception_ptr error_;
-  Status status_;
+  // The memory of the run, as it was when it was submitted.
+  std::shared_ptr<runtime::Buffer> results_, faults_;
+  // Reads own what they write to, and the run shares it.
+  std::shared_ptr<Status> status_ = std::make_shared<Status>();
+  std::shared_ptr<std::vector<std::byte>> values_;                          // all results
   std::optional<Completion<Done>> faults_read_, guard_read_, values_read_;  // that have begun
-  std::vector<std::byte> values_;                                           // all outputs
-  bool no_room_ = false;  // the host had no memory for the values; whoever asks tries again
   NamedArrays outputs_, captures_;
-  std::vector<std::function<void()>> callbacks_;
+  std::vector<std::pair<std::thread::id, std::function<void()>>> callbacks_;
 };
 
 }  // namespace tensorgrad::detail

@@ -116,50 +116,48 @@ std::shared_ptr<Failure> TrainingProgram::judge(const Status& status, std::int64
   const bool not_finite = status.behind > 0 && non_finite_ == NonFinite::fail;
   if (!bad && !not_finite) return nullptr;
   if (failure->state != Failure::State::none) return failure;  // another run has found it
-  // A bad id stops the counting of steps that are not finite: if there are several, the first was
-  // before the bad id.
-  if (bad && status.behind < 2)
+  if (bad)
     found_bad_id(*bad, step, failure);
   else
-    found_non_finite(step - (status.behind - 1), failure);
+    found_non_finite(step - (status.behind - 1), step + 1 == state().steps, failure);
   return failure;
 }
 
+// On a device with a queue, the step of the run is not that of the bad id, and a step before may
+// not have been finite: the counters of the guard tell. They stop at the first bad id.
 void TrainingProgram::found_bad_id(const runtime::IndexFailure& bad, std::int64_t step,
                                    const std::shared_ptr<Failure>& failure) {
   failure->found(Failure::Kind::bad_id);
-  const bool late = !driver_.device().immediate();
-  const auto end = [this, self = shared_from_this(), bad, late, failure] {
-    failure->set(error_of(bad, late ? fmt::format("step {}: ", state().steps) : ""));
-  };
-  if (failure != this->failure()) {  // reset() came first
-    failure->set(error_of(bad, fmt::format("step {}: ", step)));
-    return;
-  }
+  if (failure != this->failure())  // reset() came first
+    return failure->set(error_of(bad, fmt::format("step {}: ", step)));
   failure->on_report = [this, program = weak_from_this()] {
     if (const auto self = program.lock()) forget_failure();
   };
   state().steps = std::min(state().steps, step);
-  if (!late) return end();
-  const auto made = std::make_shared<std::optional<std::int64_t>>();
+  if (driver_.device().immediate()) return failure->set(error_of(bad, ""));
+  const auto guard = std::make_shared<ModelState::Guard>();
   driver_.queue().add_first(sequence(
-      {[this, self = shared_from_this(), made] {
-        return state().read_guard().map([made](const ModelState::Guard& guard) {
-          *made = guard.steps;
+      {[this, self = shared_from_this(), guard] {
+        return state().read_guard().map([guard](const ModelState::Guard& now) {
+          *guard = now;
           return Done{};
         });
       }},
-      [this, made, end] {
-        if (*made) state().steps = std::min(state().steps, **made);
-        end();
+      [this, self = shared_from_this(), guard, bad, failure] {
+        state().steps = std::min(state().steps, guard->steps.value_or(state().steps));
+        const std::int64_t failed = non_finite_ == NonFinite::fail ? guard->failed.value_or(0) : 0;
+        if (failed > 0) return found_non_finite(state().steps - failed, false, failure);
+        failure->set(error_of(bad, fmt::format("step {}: ", state().steps)));
       },
       [failure](const std::exception_ptr& error) { failure->set(error); }));
 }
 
-void TrainingProgram::found_non_finite(std::int64_t step, const std::shared_ptr<Failure>& failure) {
+// `last`: its inputs and the parameters still exist, so the reason can be found.
+void TrainingProgram::found_non_finite(std::int64_t step, bool last,
+                                       const std::shared_ptr<Failure>& failure) {
   failure->found(Failure::Kind::non_finite);
   if (failure != this->failure()) return failure->set(non_finite(short_text(step)));
-  const bool last = step + 1 == state().steps;
+  const bool found_at_once = last && step + 1 == state().steps;
   state().steps = std::min(state().steps, step + 1);  // the steps behind it changed nothing
   stale_sums_ = true;
   driver_.training_failure = failure;
@@ -169,7 +167,7 @@ void TrainingProgram::found_non_finite(std::int64_t step, const std::shared_ptr<
     forget();
     state().write_guard(state().steps, 0);
   };
-  if (!last) return failure->set(non_finite(short_text(step)));
+  if (!found_at_once) return failure->set(non_finite(short_text(step)));
   const auto text = std::make_shared<std::string>();
   driver_.queue().add_first(sequence(
       diagnose_steps(text),
@@ -190,10 +188,12 @@ std::vector<TaskStep> TrainingProgram::notice_steps() {
   struct Found {
     Status status;
     ModelState::Guard guard;
+    std::shared_ptr<Failure> failure;  // to be found, as of the reads
   };
   const auto found = std::make_shared<Found>();
   const auto self = shared_from_this();
   const auto look = [this, self, found] {
+    found->failure = this->failure();
     const std::shared_ptr<Status> status(found, &found->status);
     const Completion<Done> faults = read_faults(status);
     const auto guard = state().read_guard().map([found](const ModelState::Guard& now) {
@@ -207,7 +207,7 @@ std::vector<TaskStep> TrainingProgram::notice_steps() {
     found->status.behind = static_cast<std::int32_t>(found->guard.failed.value_or(0));
     const std::int64_t last = std::min(state().steps, made) - 1;
     const bool bad = runtime::Device::failure_in(found->status.faults).has_value();
-    const auto failure = judge(found->status, bad ? last + 1 : last, this->failure());
+    const auto failure = judge(found->status, bad ? last + 1 : last, found->failure);
     return failure ? failure->known : Completion<Done>(Done{});
   };
   return {look, decide};
@@ -270,15 +270,17 @@ void TrainingProgram::restore(const NamedArrays* parameters, const NamedArrays& 
 
 Future<Done> TrainingProgram::restore_async(const NamedArrays* parameters,
                                             const NamedArrays& optimizer) {
-  {
-    const std::lock_guard lock(driver_.turn());
-    check(parameters, optimizer);
-  }
   struct Values {
     std::optional<NamedArrays> parameters;
     NamedArrays optimizer;
+    std::shared_ptr<void> restarted;
   };
   const auto values = std::make_shared<Values>();
+  {
+    const std::lock_guard lock(driver_.turn());
+    check(parameters, optimizer);
+    values->restarted = driver_.restart_steps(ModelState::steps_in(optimizer));
+  }
   if (parameters) values->parameters = *parameters;
   values->optimizer = optimizer;
   return driver_.start(
@@ -292,7 +294,8 @@ Future<Done> TrainingProgram::restore_async(const NamedArrays* parameters,
 
 void TrainingProgram::reset_optimizer() {
   const std::lock_guard lock(driver_.turn());
-  driver_.in_order([this, self = shared_from_this()] {
+  const auto restarted = driver_.restart_steps(0);
+  driver_.in_order([this, self = shared_from_this(), restarted] {
     forget();
     state().reset_optimizer();
   });
@@ -300,7 +303,8 @@ void TrainingProgram::reset_optimizer() {
 
 void TrainingProgram::reset(std::optional<std::uint32_t> seed) {
   const std::lock_guard lock(driver_.turn());
-  driver_.in_order([this, self = shared_from_this(), seed] {
+  const auto restarted = driver_.restart_steps(0);
+  driver_.in_order([this, self = shared_from_this(), seed, restarted] {
     forget();
     state().reset(seed);
   });

@@ -55,7 +55,7 @@ class TrainingProgram final : public Program {
   ModelState& state() const { return driver_.state(); }
   void found_bad_id(const runtime::IndexFailure& bad, std::int64_t step,
                     const std::shared_ptr<Failure>& failure);
-  void found_non_finite(std::int64_t step, const std::shared_ptr<Failure>& failure);
+  void found_non_finite(std::int64_t step, bool last, const std::shared_ptr<Failure>& failure);
   // Sets the text of the error of the last step, which was not finite: it names the op that made
   // the first bad value. Its inputs and the parameters still exist.
   std::vector<TaskStep> diagnose_steps(const std::shared_ptr<std::string>& text);

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include "support/wait.h"
 
@@ -12,11 +13,11 @@ namespace tensorgrad {
 // poll() polls it as long as it exists.
 void add_pollable(const std::shared_ptr<Pollable>& pollable);
 
-// The callback runs inside poll() or a wait, with no lock held.
-void post_callback(std::function<void()> callback);
-// Runs the callbacks that are posted by now, in order; those that they post are for the next call,
-// so that a callback which asks for more work cannot keep the caller. An exception of a callback
-// leaves the others for the next call. Returns false if there was none.
+// The callback runs inside poll() or a wait of that thread, with no lock held.
+void post_callback(std::thread::id thread, std::function<void()> callback);
+// Runs the callbacks of this thread that are posted by now, in order; those that they post are for
+// the next call, so that a callback which asks for more work cannot keep the caller. An exception
+// of a callback leaves the others for the next call. Returns false if there was none.
 bool run_callbacks();
 
 }  // namespace tensorgrad

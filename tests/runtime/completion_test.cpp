@@ -133,11 +133,11 @@ TEST(Completion, MayBeCompletedOnAnotherThread) {
 // A callback that always asks for more cannot keep the caller.
 TEST(Callbacks, RunInOrderAndThoseTheyPostRunNextTime) {
   std::string seen;
-  post_callback([&] {
+  post_callback(std::this_thread::get_id(), [&] {
     seen += "a";
-    post_callback([&] { seen += "c"; });
+    post_callback(std::this_thread::get_id(), [&] { seen += "c"; });
   });
-  post_callback([&] { seen += "b"; });
+  post_callback(std::this_thread::get_id(), [&] { seen += "b"; });
   EXPECT_EQ(seen, "");
   run_callbacks();
   EXPECT_EQ(seen, "ab");
@@ -147,10 +147,19 @@ TEST(Callbacks, RunInOrderAndThoseTheyPostRunNextTime) {
   EXPECT_EQ(seen, "abc");
 }
 
+TEST(Callbacks, RunOnTheThreadThatAskedForThem) {
+  std::thread::id ran;
+  post_callback(std::this_thread::get_id(), [&] { ran = std::this_thread::get_id(); });
+  std::thread([] { EXPECT_FALSE(run_callbacks()); }).join();
+  EXPECT_EQ(ran, std::thread::id());
+  EXPECT_TRUE(run_callbacks());
+  EXPECT_EQ(ran, std::this_thread::get_id());
+}
+
 TEST(Callbacks, AnExceptionLeavesTheOthersForTheNextCall) {
   std::string seen;
-  post_callback([] { throw std::runtime_error("a callback"); });
-  post_callback([&] { seen += "b"; });
+  post_callback(std::this_thread::get_id(), [] { throw std::runtime_error("a callback"); });
+  post_callback(std::this_thread::get_id(), [&] { seen += "b"; });
   EXPECT_THROW(run_callbacks(), std::runtime_error);
   EXPECT_EQ(seen, "");
   run_callbacks();
@@ -181,7 +190,7 @@ TEST(Wait, PollsUntilItIsDone) {
 TEST(Wait, RunsCallbacks) {
   After source(2, 600);
   bool ran = false;
-  post_callback([&] { ran = true; });
+  post_callback(std::this_thread::get_id(), [&] { ran = true; });
   wait_for(source, source.done, "the work");
   EXPECT_TRUE(ran);
 }

@@ -13,8 +13,10 @@ namespace {
 // Some reads and buffers outlive their owner, as on a GPU.
 class LateBuffer : public runtime::Buffer {
  public:
-  explicit LateBuffer(std::shared_ptr<runtime::Buffer> b) : buffer(std::move(b)) {}
+  LateBuffer(std::shared_ptr<runtime::Buffer> b, std::int64_t n)
+      : buffer(std::move(b)), elements(n) {}
   const std::shared_ptr<runtime::Buffer> buffer;
+  const std::int64_t elements;
 };
 
 const std::shared_ptr<runtime::Buffer>& of(const runtime::Buffer& buffer) {
@@ -92,7 +94,7 @@ Completion<std::shared_ptr<runtime::Buffer>> LateDevice::allocate(std::int64_t e
       [this, elements, name = std::string(what)]() -> std::shared_ptr<runtime::Buffer> {
         if (std::exchange(no_memory_, false))
           throw OutOfMemoryError("late: out of memory: for " + name);
-        return std::make_shared<LateBuffer>(cpu_->allocate(elements, name).get());
+        return std::make_shared<LateBuffer>(cpu_->allocate(elements, name).get(), elements);
       });
 }
 
@@ -128,25 +130,41 @@ Completion<std::shared_ptr<runtime::Loaded>> LateDevice::load(
       [this, emitted, progress, combine] { return cpu_->load(emitted, progress, combine).get(); });
 }
 
-// As on a GPU, a run does nothing while the buffer for bad ids contains one.
+// As on a GPU, a run computes while the buffer for bad ids contains one, and updates nothing.
 void LateDevice::submit(const std::shared_ptr<runtime::Loaded>& loaded,
                         const runtime::Spaces& spaces) {
-  runtime::Spaces own;
-  for (std::size_t i = 0; i < spaces.space.size(); ++i)
-    if (spaces[i]) own[i] = of(*spaces[i]);
-  own.faults = of(*spaces.faults);
   {
     const std::lock_guard lock(mutex_);
     ++submitted_;
   }
-  add([this, loaded, own] {
+  add([this, loaded, spaces] {
     {
       const std::lock_guard lock(mutex_);
       --submitted_;
     }
+    runtime::Spaces own;
+    for (std::size_t i = 0; i < spaces.space.size(); ++i)
+      if (spaces[i]) own[i] = of(*spaces[i]);
+    own.faults = of(*spaces.faults);
     std::array<std::byte, 4 * runtime::kFaultElements> faults{};
     cpu_->read(*own.faults, 0, faults, nullptr).get();
-    if (!failure_in(faults)) cpu_->submit(loaded, own);
+    if (!failure_in(faults)) return cpu_->submit(loaded, own);
+    struct Saved {
+      std::shared_ptr<runtime::Buffer> buffer;
+      std::vector<std::byte> bytes;
+    };
+    std::vector<Saved> saved;
+    for (const ir::Space space : {ir::Space::parameters, ir::Space::state}) {
+      const auto& buffer = spaces[static_cast<std::size_t>(space)];
+      if (!buffer) continue;
+      const auto& late = static_cast<const LateBuffer&>(*buffer);
+      saved.push_back(
+          {late.buffer, std::vector<std::byte>(static_cast<std::size_t>(4 * late.elements))});
+      cpu_->read(*late.buffer, 0, saved.back().bytes, nullptr).get();
+    }
+    cpu_->submit(loaded, own);
+    for (const Saved& each : saved) cpu_->upload(*each.buffer, 0, each.bytes);
+    cpu_->upload(*own.faults, 0, faults);
   });
 }
 

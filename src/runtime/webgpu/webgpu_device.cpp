@@ -83,9 +83,14 @@ class WebGpuDevice : public Device {
  public:
   WebGpuDevice(std::unique_ptr<webgpu::Gpu> gpu, std::string name, webgpu::Tuning tuning)
       : name_(std::move(name)), gpu_(std::move(gpu)), tuner_(*gpu_, tuning) {}
+  // What is under way fails, also what has just arrived: nothing that waits for it may use the
+  // device any more.
   ~WebGpuDevice() override {
-    gpu_.reset();  // what is under way fails
-    for (const auto& each : later_) each();
+    const auto closed = std::make_exception_ptr(
+        DeviceError("webgpu: the device was closed before this was finished"));
+    gpu_.reset();
+    while (!later_.empty())
+      for (const auto& each : std::exchange(later_, {})) each(closed);
   }
 
   std::string name() const override { return name_; }
@@ -186,11 +191,16 @@ class WebGpuDevice : public Device {
   }
 
   bool poll(std::chrono::nanoseconds longest) override {
-    std::unique_lock lock(mutex_);
+    // Another thread may wait with the lock: it makes progress, too.
+    std::unique_lock lock(mutex_, std::defer_lock);
+    if (longest.count() > 0)
+      lock.lock();
+    else if (!lock.try_lock())
+      return false;
     const bool any = gpu_->poll(later_.empty() ? longest : std::chrono::nanoseconds(0));
     const auto ready = std::exchange(later_, {});
     lock.unlock();
-    for (const auto& each : ready) each();
+    for (const auto& each : ready) each(nullptr);
     return any || !ready.empty();
   }
   std::chrono::seconds patience() const override { return gpu_->patience(); }
@@ -224,8 +234,10 @@ class WebGpuDevice : public Device {
     if (inner.ready() && !reports) return inner;
     Completion<T> out;
     inner.then([this, out, reports](const Completion<T>& self) {
-      later_.push_back([self, out, reports] {
-        if (reports && reports->error)
+      later_.push_back([self, out, reports](const std::exception_ptr& closed) {
+        if (closed)
+          out.set_error(closed);
+        else if (reports && reports->error)
           out.set_error(reports->error);
         else
           self.pass_to(out);
@@ -243,9 +255,9 @@ class WebGpuDevice : public Device {
     if (!reports) return {};
     return [this, reports](const CompileProgress& progress) {
       if (reports->error) std::rethrow_exception(reports->error);
-      later_.push_back([reports, progress] {
+      later_.push_back([reports, progress](const std::exception_ptr& closed) {
         try {
-          if (!reports->error) reports->progress(progress);
+          if (!closed && !reports->error) reports->progress(progress);
         } catch (...) {
           reports->error = std::current_exception();
         }
@@ -367,8 +379,9 @@ class WebGpuDevice : public Device {
   }
 
   std::string name_;
-  mutable std::mutex mutex_;                  // of everything below
-  std::vector<std::function<void()>> later_;  // runs at the end of poll(), in this order
+  mutable std::mutex mutex_;  // of everything below
+  // Runs at the end of poll(), in this order; with an error if the device is closed.
+  std::vector<std::function<void(const std::exception_ptr&)>> later_;
   std::unique_ptr<webgpu::Gpu> gpu_;
   webgpu::Tuner tuner_;
   std::int64_t recorded_ = 0;  // dispatches since the last submit
