@@ -50,7 +50,6 @@ std::shared_ptr<void> Driver::queued_step() {
 }
 
 std::shared_ptr<void> Driver::restart_steps(std::int64_t steps) {
-  if (queue_.empty()) return nullptr;
   queued_steps_ = std::make_shared<std::int64_t>(0);
   restart_ = std::make_shared<std::int64_t>(steps);
   return {nullptr, [weak = weak_from_this(), mine = restart_](std::nullptr_t) {

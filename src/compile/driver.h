@@ -54,8 +54,8 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
   std::exception_ptr take_late();
   // steps() includes a queued step as long as this exists.
   std::shared_ptr<void> queued_step();
-  // A queued call sets the number of steps: steps() counts from there, until the call is made and
-  // the returned object is gone.
+  // A call that may be queued sets the number of steps: steps() counts from there. When the call
+  // was made, the returned object goes.
   std::shared_ptr<void> restart_steps(std::int64_t steps);
 
   // The failure of a training step that was not reported yet, or null.

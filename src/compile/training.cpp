@@ -64,15 +64,16 @@ void TrainingProgram::before_submit() {
     user_error(
         "step: the learning rate of update {} is {}\n  hint: rates must be finite and not negative",
         next_update(), rate);
-  // A failed step leaves the sums of its round unchanged. If it was the last of the round, the sums
-  // are dropped when the next round starts.
-  if (stale_sums_ && state().steps % accumulate_ == 0) {
-    stale_sums_ = false;
-    state().clear_sums();
-  }
+  if (stale_sums_) state().clear_sums();
+  stale_sums_ = false;
   feed_random(state().steps);
   feed_scalar(ops::Builder::kRateInput, static_cast<float>(rate));
 }
+
+// A failed step leaves the sums of its round unchanged, and so may the state of a checkpoint.
+// Between two rounds they are dropped, when the next round starts. In the middle of a round they
+// count.
+void TrainingProgram::mark_stale_sums() { stale_sums_ = state().steps % accumulate_ == 0; }
 
 std::int64_t TrainingProgram::after_submit() { return state().steps++; }
 
@@ -159,7 +160,7 @@ void TrainingProgram::found_non_finite(std::int64_t step, bool last,
   if (failure != this->failure()) return failure->set(non_finite(short_text(step)));
   const bool found_at_once = last && step + 1 == state().steps;
   state().steps = std::min(state().steps, step + 1);  // the steps behind it changed nothing
-  stale_sums_ = true;
+  mark_stale_sums();
   driver_.training_failure = failure;
   failure->on_report = [this, program = weak_from_this()] {
     const auto self = program.lock();
@@ -256,7 +257,7 @@ void TrainingProgram::check(const NamedArrays* parameters, const NamedArrays& op
 void TrainingProgram::write(const NamedArrays* parameters, const NamedArrays& optimizer) {
   if (parameters) state().write(*parameters);
   state().write_optimizer_state(optimizer);
-  stale_sums_ = true;
+  mark_stale_sums();
 }
 
 void TrainingProgram::restore(const NamedArrays* parameters, const NamedArrays& optimizer) {

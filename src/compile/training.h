@@ -50,6 +50,7 @@ class TrainingProgram final : public Program {
   void check(const NamedArrays* parameters, const NamedArrays& optimizer) const;
   void write(const NamedArrays* parameters, const NamedArrays& optimizer);
   void forget();  // failures
+  void mark_stale_sums();
   std::vector<TaskStep> notice_steps();
   std::int64_t next_update() const { return state().steps / accumulate_ + 1; }
   ModelState& state() const { return driver_.state(); }
@@ -65,7 +66,7 @@ class TrainingProgram final : public Program {
   bool updates_;  // false: NoOptimizer
   Schedule lr_;
   std::deque<Rates> queued_rates_;  // set_lr() calls that are queued
-  bool stale_sums_ = false;         // a failed round or an upload may have left sums of gradients
+  bool stale_sums_ = false;         // the next round starts with sums that do not count
 };
 
 }  // namespace tensorgrad::detail

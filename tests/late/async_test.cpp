@@ -2,65 +2,12 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "tests/compile/common.h"
-#include "tests/support/error_of.h"
-#include "tests/support/late_device.h"
+#include "tests/late/common.h"
 
 namespace tensorgrad {
 namespace {
 
-using compile_tests::Batch;
-using compile_tests::bytes_of;
-using compile_tests::Floats;
-using compile_tests::Mlp;
-using compile_tests::mlp_inputs;
-using compile_tests::mlp_loss;
-using compile_tests::mlp_output;
-
-class Async : public testing::Test {
- protected:
-  Async() { add_late_device("hand", device); }
-  ~Async() override {
-    poll();  // callbacks of what is dropped
-    add_late_device();
-  }
-
-  // Pumps and polls until nothing moves any more.
-  void settle() const {
-    do {
-      poll();
-      poll();
-    } while (device->pump_all() > 0);
-  }
-
-  template <class T>
-  T settled(const Future<T>& future) const {
-    settle();
-    EXPECT_TRUE(future.ready());
-    return future.take();
-  }
-
-  TrainingOptions options(TrainingOptions given = {}, const char* name = "hand") const {
-    if (given.inputs.empty()) given.inputs = mlp_inputs();
-    given.device = name;
-    given.threads = 1;
-    return given;
-  }
-
-  Training<Mlp> train(const TrainingOptions& given = {}) const {
-    return settled(compile_async(Mlp{}, options(given), mlp_loss));
-  }
-  // The same program on the CPU.
-  Training<Mlp> twin(const TrainingOptions& given = {}) const {
-    return compile(Mlp{}, options(given, "cpu"), mlp_loss);
-  }
-  std::string weights(const Training<Mlp>& program) const {
-    return bytes_of(settled(program.download_async()));
-  }
-
-  const std::shared_ptr<LateDevice> device =
-      std::make_shared<LateDevice>(LateDevice::Pace::by_hand);
-};
+using namespace late_tests;
 
 // What callbacks have reported, in order: "a 0.5" or "b: the error".
 struct Log {
@@ -354,12 +301,6 @@ TEST_F(Async, ProgramsShareParameters) {
 
 // ---- failures
 
-Batch bad_batch(std::uint32_t seed) {
-  Batch batch(seed);
-  batch.x[0] = std::nanf("");
-  return batch;
-}
-
 TEST_F(Async, TheReasonOfABadStepIsLookedForWhileOthersWait) {
   auto program = train();
   auto expected = twin();
@@ -424,19 +365,20 @@ TEST_F(Async, SkippedStepsAreNoErrors) {
   bad.ready();
   settle();
   EXPECT_FALSE(bad.finite());
+  EXPECT_EQ(weights(program), bytes_of(twin().download()));
 }
 
-struct Words {
+struct Table {
   Embedding table{5, 3};
 };
 
 TEST_F(Async, ABadIdIsTheErrorOfItsStepAndOfThoseBehindIt) {
-  const auto loss = [](const Words& m, const Inputs& in) {
+  const auto loss = [](const Table& m, const Inputs& in) {
     return mean(square(m.table(in["ids"])));
   };
   const auto with = [](std::int32_t id) { return std::vector<std::int32_t>{0, id, 1, 2}; };
-  auto program = settled(compile_async(Words{}, options({.inputs = {{"ids", {4}, i32}}}), loss));
-  auto expected = compile(Words{}, options({.inputs = {{"ids", {4}, i32}}}, "cpu"), loss);
+  auto program = settled(compile_async(Table{}, options({.inputs = {{"ids", {4}, i32}}}), loss));
+  auto expected = compile(Table{}, options({.inputs = {{"ids", {4}, i32}}}, "cpu"), loss);
   Log log;
   program.step_async({{"ids", with(3)}}).then(log.of("a"));
   program.step_async({{"ids", with(7)}}).then(log.of("b"));
@@ -458,7 +400,7 @@ TEST_F(Async, ABadIdIsTheErrorOfItsStepAndOfThoseBehindIt) {
 
   auto infer = settled(
       program.attach_async({.inputs = {{"ids", {4}, i32}}},
-                           [](const Words& m, const Inputs& in) { return m.table(in["ids"]); }));
+                           [](const Table& m, const Inputs& in) { return m.table(in["ids"]); }));
   const Result wrong = infer.run_async({{"ids", with(9)}});
   wrong.ready();
   settle();
@@ -612,13 +554,21 @@ TEST_F(Async, AScheduleCannotUseItsProgram) {
                                                        }}},
                                  "cpu"),
                          mlp_loss);
+  bool called = false;
+  program.step_async(Batch(0).feed()).then([&](const Result& result) {
+    called = true;
+    EXPECT_EQ(error_of([&] { result.loss(), program.download(); }), "no error");
+  });
   self = &program;
   program.step(Batch(0).feed());
-  EXPECT_EQ(seen, 0);
+  EXPECT_FALSE(called) << "callbacks do not run in the middle of a call";
+  EXPECT_EQ(seen, 1);
   EXPECT_EQ(error,
             "a callback that reports progress, or a learning-rate schedule, used the program that "
             "called it\n  hint: remember the call and make it later");
   self = nullptr;
+  poll();
+  EXPECT_TRUE(called);
 }
 
 // ---- blocking calls among the others

@@ -104,6 +104,7 @@ void LateDevice::clear(runtime::Buffer& buffer) {
 
 void LateDevice::upload(runtime::Buffer& buffer, std::int64_t offset,
                         std::span<const std::byte> bytes) {
+  if (refuse_uploads_) throw DeviceError("late: refused");
   add([this, to = of(buffer), offset, copy = std::vector(bytes.begin(), bytes.end())] {
     cpu_->upload(*to, offset, copy);
   });

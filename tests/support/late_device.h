@@ -33,6 +33,8 @@ class LateDevice : public runtime::Device {
   void lose();
   // The next allocation fails.
   void run_out_of_memory() { no_memory_ = true; }
+  // Calls of upload() throw.
+  void refuse_uploads(bool refuse) { refuse_uploads_ = refuse; }
 
   std::string name() const override { return "late"; }
   int threads() const override { return cpu_->threads(); }
@@ -81,7 +83,7 @@ class LateDevice : public runtime::Device {
   mutable std::mutex mutex_;  // of the following
   std::deque<Entry> entries_;
   int submitted_ = 0;
-  bool lost_ = false, no_memory_ = false;
+  bool lost_ = false, no_memory_ = false, refuse_uploads_ = false;
 };
 
 // Makes "late" a name for a new LateDevice, which opens late, too.

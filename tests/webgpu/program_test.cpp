@@ -328,6 +328,31 @@ TEST_F(GpuProgram, TrainingGoesOnAfterTheDeviceWasLost) {
   EXPECT_EQ(again.fingerprint(), wanted);
 }
 
+// The last program of a device is dropped with work in flight, after any number of polls: nothing
+// that waits for the work may use the device any more.
+TEST_F(GpuProgram, CanBeDroppedWithItsDeviceAtAnyMoment) {
+  for (int moment = 0; moment < 12; ++moment) {
+    TrainingOptions given = options("webgpu");
+    given.progress = [](const CompileProgress&) {};
+    int calls = 0;
+    {
+      const auto compiling = compile_async(Mlp{}, given, loss_of);
+      for (int i = 0; i < moment && !compiling.ready(); ++i) poll();
+    }
+    {
+      auto train = compile(Mlp{}, given, loss_of), other = compile(Mlp{}, given, loss_of);
+      const auto count = [&](const Result&) { ++calls; };
+      step(train, 0);
+      train.step_async({{"x", wave(96, 1)}, {"y", wave(64, 1)}}, {.captures = true}).then(count);
+      const auto download = train.download_async(), state = train.optimizer_state_async();
+      for (int i = 0; i < moment; ++i) poll();
+      step(other, 0);
+    }
+    poll();
+    EXPECT_EQ(calls, 1) << moment;
+  }
+}
+
 // For a profile each kernel has its own dispatch, or two.
 TEST_F(GpuProgram, EveryKernelCanBeTimed) {
   auto train = compile(Mlp{}, options("webgpu"), loss_of);

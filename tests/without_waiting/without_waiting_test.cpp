@@ -75,6 +75,21 @@ TEST(WithoutWaiting, ADeviceThatAnswersLateTrains) {
   settle();
 }
 
+// On the CPU the blocking calls never have to wait.
+TEST(WithoutWaiting, TheCpuLearnsText) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "the cat sat on mat " + std::to_string(i % 7) + "\n";
+  Trainer trainer({.kind = "gpt", .dim = 16, .context = 12, .layers = 1, .heads = 2},
+                  Tokenizer::bytes(), TextData::of(text, Tokenizer::bytes()),
+                  {.batch = 2, .steps = 3, .device = "cpu", .threads = 1});
+  while (trainer.step() < 3) {
+  }
+  EXPECT_GT(trainer.validate(60).loss, 0);
+  EXPECT_EQ(generate(trainer.generator(), "the", {.tokens = 5}).size(), 5u);
+  Generator generator(trainer.checkpoint(), {.device = "cpu", .threads = 1});
+  EXPECT_EQ(generate(generator, "the", {.tokens = 5}).size(), 5u);
+}
+
 class Never : public Pollable {
  public:
   bool poll(std::chrono::nanoseconds) override { return false; }
