@@ -26,11 +26,8 @@ std::exception_ptr Driver::gone() {
 }
 
 Driver::~Driver() {
-  if (queue_.empty() && asked_.empty()) return;
-  const auto gone =
-      std::make_exception_ptr(UserError("the program was destroyed before this call was finished"));
-  for (const auto& run : asked_) run->fail_with(gone);
-  queue_.abandon(gone);
+  for (const auto& run : asked_) run->fail_with(gone());
+  queue_.abandon(gone());
 }
 
 Completion<Done> Driver::open() {
