@@ -221,7 +221,7 @@ class Demo {
       });
   std::mt19937 random_{1};
   std::vector<float> x_ = std::vector<float>(2 * kBatch), y_ = std::vector<float>(kBatch);
-  double rate_ = kRate;  // train().lr() ignores a set_lr() that is queued
+  double rate_ = kRate;  // shown while the model is compiled, too
   int in_flight_ = 0, attempt_ = 0;
   std::vector<float> losses_;
   std::string message_, map_;

@@ -400,7 +400,8 @@ class TrainingHandle : public ProgramHandle {
   Future<NamedArrays> optimizer_state_async() const;
   void upload_optimizer_state(const NamedArrays& state);
   // Calls upload() and upload_optimizer_state() for a checkpoint. If it throws, neither parameters
-  // nor optimizer state were changed.
+  // nor optimizer state were changed. The learning rate stays that of the program: call set_lr()
+  // before, if it was changed.
   void restore(const NamedArrays& parameters, const NamedArrays& optimizer_state);
   Future<Done> restore_async(const NamedArrays& parameters, const NamedArrays& optimizer_state);
   // Restores the initial weights, clears the optimizer state and sets the step to 0. A given seed
@@ -412,8 +413,10 @@ class TrainingHandle : public ProgramHandle {
   // resume such a run, call set_lr() and then upload_optimizer_state(), which restores where the
   // schedule started.
   void set_lr(Schedule lr);
-  double lr() const;           // learning rate of the next step
-  std::int64_t steps() const;  // steps enqueued so far
+  double lr() const;  // learning rate of the next step
+  // Returns the number of the next step. A step that was not finite counts; steps that were refused
+  // because of it do not.
+  std::int64_t steps() const;
   // Blocks until all steps have finished. Throws if one of them failed.
   void wait();
   Future<Done> wait_async();

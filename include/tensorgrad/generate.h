@@ -112,6 +112,7 @@ class Generator {
   explicit Generator(std::shared_ptr<detail::Listener> own);
 
  private:
+  detail::Listener& own() const;
   std::shared_ptr<detail::Listener> own_;
 };
 

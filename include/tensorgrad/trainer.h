@@ -79,7 +79,8 @@ class Trainer {
   Future<Validation> validate_async(std::int64_t tokens = 0);
   // Returns a generator that shares the parameters: it always uses the current weights.
   Generator& generator();
-  // Like generator(), and does not block while it is compiled.
+  // Like generator(), and does not block while it is compiled. The pointer is valid as long as the
+  // trainer; moving the trainer keeps it.
   Future<Generator*> generator_async();
 
   // Returns everything that restore() needs.
@@ -97,6 +98,7 @@ class Trainer {
  private:
   struct Own;
   explicit Trainer(std::shared_ptr<Own> own);
+  Own& own() const;
   std::shared_ptr<Own> own_;
 };
 

@@ -17,9 +17,8 @@
 
 namespace tensorgrad::detail {
 
-// Whoever reads or changes a model holds the turn of its driver. Completions of the device are only
-// looked at, by advance(), so that no callback of the device needs the turn. Programs refer to
-// their driver; the handles of the user keep both.
+// Whoever reads or changes a model holds the turn of its driver. Tasks only look at completions of
+// the device, in advance(). Programs refer to their driver; the handles of the user keep both.
 class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
  public:
   static std::shared_ptr<Driver> make(runtime::Opening opening, Parameters parameters,

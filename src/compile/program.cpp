@@ -152,7 +152,6 @@ runtime::Spaces Program::spaces_of(const Executable& executable) const {
 
 struct Program::Submission {
   std::vector<Fed> inputs;
-  bool captures = false;
   std::shared_ptr<Run> run;
   std::optional<Completion<Built>> building;
   std::shared_ptr<void> counted;  // as a step, while it is queued
@@ -174,7 +173,6 @@ Program::Submission Program::prepare(const Feed& feed, const RunOptions& options
         "captures: this program has none\n  hint: capture(\"name\", tensor) in the traced function "
         "names one");
   Submission out;
-  out.captures = options.captures;
   out.run = std::make_shared<Run>(shared_from_this(), options.captures);
   out.inputs = std::move(values);
   return out;
@@ -188,7 +186,7 @@ bool Program::submit(Submission& submission) {
       run.fail_with(failure);
       return true;
     }
-  const Kind kind = next_kind(submission.captures);
+  const Kind kind = next_kind(run.with_captures());
   std::shared_ptr<Executable>& found = executables_[usize(kind)];
   if (!found) {
     if (!submission.building) submission.building = build(kind);
@@ -391,70 +389,6 @@ std::exception_ptr Program::error_of(const runtime::IndexFailure& bad,
   return std::make_exception_ptr(
       UserError(std::string(prefix) +
                 user_message(op, broken_rule(graph, bad), "", site.scope, site.file, site.line)));
-}
-
-// ---- profile
-
-std::vector<DispatchTime> Program::profile(int steps) {
-  if (steps < 1) user_error("profile: at least one step: {}", steps);
-  // Runs the main executables with a dispatch for each kernel, and restores them at the end.
-  class Apart {
-   public:
-    Apart(Program& program, Kind kind) : driver_(program.driver_) {
-      {
-        const std::lock_guard lock(driver_.turn());
-        executable_ = program.executables_[usize(kind)];
-      }
-      if (!executable_) return;
-      const Compilation& made = executable_->made;
-      together_ = wait_for(
-          driver_, driver_.device().load(made.emitted, made.progress, runtime::Combine::apart),
-          "compiling kernels");
-      swap();
-    }
-    ~Apart() {
-      if (executable_) swap();
-    }
-    Apart(const Apart&) = delete;
-    Apart& operator=(const Apart&) = delete;
-
-   private:
-    void swap() {
-      const std::lock_guard lock(driver_.turn());
-      std::swap(executable_->made.loaded, together_);
-    }
-    Driver& driver_;
-    std::shared_ptr<Executable> executable_;
-    std::shared_ptr<runtime::Loaded> together_;
-  };
-  struct Profiling {
-    runtime::Device& device;
-    explicit Profiling(runtime::Device& d) : device(d) { device.profile(true); }
-    ~Profiling() { device.profile(false); }
-  };
-
-  std::vector<DispatchTime> best;
-  runtime::Device& device = driver_.device();
-  const Apart main(*this, Kind::main), accumulating(*this, Kind::accumulating);
-  for (int i = 0; i < steps;) {
-    wait_for(driver_, device.done(), "a run");
-    const Profiling profiling(device);
-    Kind kind;
-    {
-      const std::lock_guard lock(driver_.turn());
-      kind = next_kind(false);
-    }
-    run({}, {});
-    const auto times = wait_for(driver_, device.take_times(*executables_[usize(kind)]->made.loaded),
-                                "measuring a run");
-    if (kind != Kind::main) continue;  // a step that only accumulates is not part of the plan
-    ++i;
-    if (best.empty())
-      for (const auto& time : times) best.push_back({time.kernel, time.name, time.microseconds});
-    for (std::size_t j = 0; j < times.size(); ++j)
-      best[j].microseconds = std::min(best[j].microseconds, times[j].microseconds);
-  }
-  return best;
 }
 
 }  // namespace tensorgrad::detail

@@ -94,7 +94,6 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
   const std::shared_ptr<Failure>& failure() const { return failure_; }
 
   Driver& driver_;
-  std::int64_t runs_ = 0;  // enqueued
 
  private:
   // A run on its way to the device.
@@ -118,7 +117,8 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
   void install(Kind kind, const Built& built);
   void upload(const std::vector<Fed>& inputs);
 
-  Compilation front_;  // the stages that all executables share, to `differentiate`
+  std::int64_t runs_ = 0;  // enqueued
+  Compilation front_;      // the stages that all executables share, to `differentiate`
   CompileCallback progress_;
   schedule::Layout layout_;  // of the inputs
   std::shared_ptr<runtime::Buffer> inputs_;

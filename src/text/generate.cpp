@@ -89,22 +89,27 @@ Generator::~Generator() = default;
 Generator::Generator(Generator&&) noexcept = default;
 Generator& Generator::operator=(Generator&&) noexcept = default;
 
-const Tokenizer& Generator::tokenizer() const { return own_->tokenizer(); }
-const TextModelConfig& Generator::config() const { return own_->config(); }
-std::string Generator::device() const { return own_->next().device(); }
-int Generator::threads() const { return own_->next().threads(); }
+detail::Listener& Generator::own() const {
+  if (!own_) user_error("Generator: it was moved from");
+  return *own_;
+}
+
+const Tokenizer& Generator::tokenizer() const { return own().tokenizer(); }
+const TextModelConfig& Generator::config() const { return own().config(); }
+std::string Generator::device() const { return own().next().device(); }
+int Generator::threads() const { return own().next().threads(); }
 
 std::vector<float> Generator::listen(std::span<const std::int32_t> ids) {
-  return own_->listen(ids).take();
+  return own().listen(ids).take();
 }
 Future<std::vector<float>> Generator::listen_async(std::span<const std::int32_t> ids) {
-  return own_->listen(ids);
+  return own().listen(ids);
 }
-void Generator::forget() { own_->forget(); }
-std::span<const std::int32_t> Generator::heard() const { return own_->heard(); }
-NamedArrays Generator::memory() const { return own_->memory(); }
+void Generator::forget() { own().forget(); }
+std::span<const std::int32_t> Generator::heard() const { return own().heard(); }
+NamedArrays Generator::memory() const { return own().memory(); }
 void Generator::remember(const NamedArrays& memory, std::span<const std::int32_t> heard) {
-  own_->remember(memory, heard);
+  own().remember(memory, heard);
 }
 
 namespace {
@@ -184,8 +189,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void read(std::span<const std::int32_t> ids) {
     const std::shared_ptr<detail::Listener> listener = listener_.lock();
     if (!listener) return;  // the future of the last call has the error
-    listener->listen(ids).then(
-        [self = shared_from_this()](const Future<std::vector<float>>& logits) {
+    // In poll(), like any callback; without a poll between two tokens.
+    listener->read(ids).then(
+        [self = shared_from_this()](const Completion<std::vector<float>>& logits) {
           try {
             self->heard(logits.get());
           } catch (...) {
@@ -240,7 +246,7 @@ Future<std::string> Generator::generate_async(std::string_view prompt,
   if (ids.empty()) ids.push_back(beginning_of(tokenizer()));
   const auto generation = std::make_shared<Generation>(own_, options);
   generation->read(ids);
-  return {generation->done, own_->source(), "generating"};
+  return {generation->done, own().source(), "generating"};
 }
 
 std::string generate(Generator& model, std::string_view prompt, const GenerateOptions& options) {

@@ -40,6 +40,10 @@ void Listener::check_idle(const char* call) const {
 }
 
 Future<std::vector<float>> Listener::listen(std::span<const std::int32_t> ids) {
+  return {read(ids), source(), "reading tokens"};
+}
+
+Completion<std::vector<float>> Listener::read(std::span<const std::int32_t> ids) {
   if (ids.empty()) user_error("Generator: listen() needs at least one token");
   for (const std::int32_t id : ids)
     if (id < 0 || id >= config().vocab)
@@ -47,10 +51,10 @@ Future<std::vector<float>> Listener::listen(std::span<const std::int32_t> ids) {
                  config().vocab);
   Call call;
   call.ids.assign(ids.begin(), ids.end());
-  Future<std::vector<float>> future(call.done, source(), "reading tokens");
+  const Completion<std::vector<float>> done = call.done;
   calls_.push_back(std::move(call));
   if (calls_.size() == 1) read_next();
-  return future;
+  return done;
 }
 
 // If the key-value cache is full, empties it and reads the later half of its tokens again.

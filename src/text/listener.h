@@ -30,6 +30,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   // The logits after the last token. Calls take their turn.
   Future<std::vector<float>> listen(std::span<const std::int32_t> ids);
+  // The same, whose functions run in the poll() that reads the last token.
+  Completion<std::vector<float>> read(std::span<const std::int32_t> ids);
   void forget();
   void remember(const NamedArrays& memory, std::span<const std::int32_t> heard);
 

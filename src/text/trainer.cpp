@@ -226,28 +226,33 @@ Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
 Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
-TrainingHandle& Trainer::training() { return own_->training(); }
-const TextModelConfig& Trainer::config() const { return own_->program->config(); }
-const TextData& Trainer::data() const { return own_->data; }
-std::int64_t Trainer::steps() const { return own_->steps(); }
+Trainer::Own& Trainer::own() const {
+  if (!own_) user_error("Trainer: it was moved from");
+  return *own_;
+}
+
+TrainingHandle& Trainer::training() { return own().training(); }
+const TextModelConfig& Trainer::config() const { return own().program->config(); }
+const TextData& Trainer::data() const { return own().data; }
+std::int64_t Trainer::steps() const { return own().steps(); }
 
 std::int64_t Trainer::step() {
-  own_->enqueue([this](const Feed& feed) { return own_->training().step(feed); });
-  return own_->steps();
+  own().enqueue([this](const Feed& feed) { return own().training().step(feed); });
+  return own().steps();
 }
 
 StepReport Trainer::report() const {
-  if (own_->last.empty()) user_error("Trainer: there is no step to report yet");
-  return report_of(own_->steps(), own_->last_lr, own_->last);
+  if (own().last.empty()) user_error("Trainer: there is no step to report yet");
+  return report_of(own().steps(), own().last_lr, own().last);
 }
 
 Future<StepReport> Trainer::step_async() {
-  own_->enqueue([this](const Feed& feed) { return own_->training().step_async(feed); });
+  own().enqueue([this](const Feed& feed) { return own().training().step_async(feed); });
   const Completion<StepReport> done;
   const auto ready = std::make_shared<std::vector<Result>>();
-  for (const Result& each : own_->last)
-    each.then([done, ready, all = own_->last.size(), step = own_->steps(),
-               lr = own_->last_lr](const Result& result) {
+  for (const Result& each : own().last)
+    each.then([done, ready, all = own().last.size(), step = own().steps(),
+               lr = own().last_lr](const Result& result) {
       ready->push_back(result);
       if (ready->size() < all) return;
       try {
@@ -256,18 +261,18 @@ Future<StepReport> Trainer::step_async() {
         done.set_error(std::current_exception());
       }
     });
-  return {done, own_->training().source(), "a step"};
+  return {done, own().training().source(), "a step"};
 }
 
 Future<Validation> Trainer::validate_async(std::int64_t tokens) {
   // Every token but the first is predicted.
-  std::int64_t wanted = own_->data.validation().size() - 1;
+  std::int64_t wanted = own().data.validation().size() - 1;
   if (tokens > 0) wanted = std::min(wanted, tokens);
   if (wanted < 1) {
     const double none = std::numeric_limits<double>::quiet_NaN();
     return {Completion<Validation>({none, none, none}), nullptr, "validating"};
   }
-  return own_->program->evaluation().and_then(
+  return own().program->evaluation().and_then(
       [own = std::weak_ptr(own_), wanted](ForwardHandle* evaluation) {
         const auto trainer = own.lock();
         if (!trainer) user_error("Trainer: it was destroyed before it had finished");
@@ -281,7 +286,7 @@ Future<Validation> Trainer::validate_async(std::int64_t tokens) {
 Validation Trainer::validate(std::int64_t tokens) { return validate_async(tokens).take(); }
 
 Future<Generator*> Trainer::generator_async() {
-  return own_->program->next().and_then([own = std::weak_ptr(own_)](ForwardHandle* next) {
+  return own().program->next().and_then([own = std::weak_ptr(own_)](ForwardHandle* next) {
     const auto trainer = own.lock();
     if (!trainer) user_error("Trainer: it was destroyed before it had finished");
     if (!trainer->generator)
@@ -296,8 +301,8 @@ Generator& Trainer::generator() { return *generator_async().take(); }
 Checkpoint Trainer::checkpoint() const { return checkpoint_async().take(); }
 
 Future<Checkpoint> Trainer::checkpoint_async() const {
-  const auto parameters = own_->training().download_async();
-  return own_->training().optimizer_state_async().map(
+  const auto parameters = own().training().download_async();
+  return own().training().optimizer_state_async().map(
       [own = std::weak_ptr(own_), parameters](NamedArrays& optimizer) {
         const auto trainer = own.lock();
         if (!trainer) user_error("Trainer: it was destroyed before it had finished");
@@ -328,15 +333,15 @@ void Trainer::Own::check(const Checkpoint& checkpoint) const {
 }
 
 void Trainer::restore(const Checkpoint& checkpoint) {
-  own_->check(checkpoint);
-  own_->training().restore(checkpoint.parameters, checkpoint.optimizer);
-  own_->last.clear();
+  own().check(checkpoint);
+  own().training().restore(checkpoint.parameters, checkpoint.optimizer);
+  own().last.clear();
 }
 
 Future<Done> Trainer::restore_async(const Checkpoint& checkpoint) {
-  own_->check(checkpoint);
-  own_->last.clear();
-  return own_->training().restore_async(checkpoint.parameters, checkpoint.optimizer);
+  own().check(checkpoint);
+  own().last.clear();
+  return own().training().restore_async(checkpoint.parameters, checkpoint.optimizer);
 }
 
 }  // namespace tensorgrad

@@ -32,6 +32,10 @@ class AsyncText : public testing::TestWithParam<const char*> {
                                TextData::of(small_text(), Tokenizer::bytes()), options);
   }
 
+  static Checkpoint small_checkpoint() {
+    return small_trainer(GetParam(), {.steps = 1, .threads = 1}).checkpoint();
+  }
+
   const std::shared_ptr<LateDevice> device =
       std::make_shared<LateDevice>(LateDevice::Pace::by_hand);
 };
@@ -122,6 +126,24 @@ TEST_P(AsyncText, WhatIsWrongIsSaidInTheCall) {
   other.seed = 4;
   EXPECT_EQ(error_of([&] { trainer.restore_async(other); }),
             "Trainer: the checkpoint was trained with seed 4, not 0");
+}
+
+TEST_P(AsyncText, OneThatWasMovedFromSaysSo) {
+  Trainer first = settled(make("hand", {.steps = 3}));
+  const Trainer second = std::move(first);
+  EXPECT_EQ(error_of([&] { first.step_async(); }), "Trainer: it was moved from");
+  Generator reader(small_checkpoint(), {.device = "cpu", .threads = 1});
+  const Generator other = std::move(reader);
+  EXPECT_EQ(error_of([&] { reader.listen_async({}); }), "Generator: it was moved from");
+}
+
+// On the CPU each poll reads one token.
+TEST_P(AsyncText, ATokenTakesOnePoll) {
+  Generator reader(small_checkpoint(), {.device = "cpu", .threads = 1});
+  const auto text = reader.generate_async("a", {.tokens = 10});
+  int polls = 0;
+  for (; !text.ready(); ++polls) poll();
+  EXPECT_EQ(polls, 11);
 }
 
 TEST_P(AsyncText, ALostDeviceIsTheErrorOfEveryFuture) {
