@@ -111,7 +111,7 @@ TEST_F(GpuAdopted, ComputesWithTheLimitsItHasAndStaysAlive) {
   ASSERT_TRUE(own.device);
   for (int round = 0; round < 2; ++round) {
     const auto gpu = Gpu::adopt(own.device, library());
-    EXPECT_EQ(gpu->limits().storage_buffers, 8u);
+    EXPECT_EQ(gpu->info().limits.storage_buffers, 8u);
     EXPECT_FALSE(gpu->info().timestamps);
     EXPECT_EQ(device_error([&] { gpu->profile(true); }),
               "webgpu: " + gpu->info().name + " has no timestamps");

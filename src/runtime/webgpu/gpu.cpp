@@ -86,8 +86,8 @@ void Gpu::inject(Fault fault) { parts_->connection.inject(fault); }
 
 Completion<std::shared_ptr<Buffer>> Gpu::buffer(std::uint64_t bytes, std::string_view what) {
   check();
-  if (bytes > limits().buffer_bytes)
-    too_large(bytes, what, "buffer", limits().buffer_bytes, info().name);
+  if (bytes > info().limits.buffer_bytes)
+    too_large(bytes, what, "buffer", info().limits.buffer_bytes, info().name);
   auto made = parts_->connection.make_buffer(
       bytes, api::kUsageStorage | api::kUsageUniform | api::kUsageCopySrc | api::kUsageCopyDst,
       what);
@@ -96,8 +96,8 @@ Completion<std::shared_ptr<Buffer>> Gpu::buffer(std::uint64_t bytes, std::string
 }
 
 void Gpu::check_binding(std::uint64_t bytes, std::string_view what) const {
-  if (bytes <= limits().binding_bytes) return;
-  too_large(bytes, what, "binding", limits().binding_bytes, info().name);
+  if (bytes <= info().limits.binding_bytes) return;
+  too_large(bytes, what, "binding", info().limits.binding_bytes, info().name);
 }
 
 void Gpu::write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> bytes) {

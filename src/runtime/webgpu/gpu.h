@@ -87,7 +87,6 @@ class Gpu : public Pollable {
 
   // Describes the adapter. Limits and features are those of the open device.
   const AdapterInfo& info() const;
-  const Limits& limits() const { return info().limits; }
 
   // Allocates zeroed memory. `what` names it in errors.
   Completion<std::shared_ptr<Buffer>> buffer(std::uint64_t bytes, std::string_view what);
@@ -132,13 +131,13 @@ class Gpu : public Pollable {
   bool poll(std::chrono::nanoseconds longest) override;
   std::chrono::seconds patience() const override;
 
-  void check();  // throws reported errors
   bool lost() const;
   void inject(Fault fault);
 
  private:
   struct Parts;
   explicit Gpu(std::unique_ptr<Parts> parts);
+  void check();  // throws reported errors
   std::unique_ptr<Parts> parts_;
 };
 

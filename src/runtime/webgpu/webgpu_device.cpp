@@ -104,7 +104,7 @@ class WebGpuDevice : public Device {
   bool immediate() const override { return false; }
 
   std::int64_t largest_buffer() const override {
-    const webgpu::Limits& limits = gpu_->limits();
+    const webgpu::Limits& limits = gpu_->info().limits;
     return static_cast<std::int64_t>(std::min(limits.buffer_bytes, limits.binding_bytes) / 4) -
            kBehind;
   }
@@ -294,7 +294,7 @@ class WebGpuDevice : public Device {
   }
 
   wgsl::Target target(int tag) const {
-    const webgpu::Limits& limits = gpu_->limits();
+    const webgpu::Limits& limits = gpu_->info().limits;
     return {.invocations = std::min<std::int64_t>(256, limits.workgroup_invocations),
             .workgroup_bytes = limits.workgroup_bytes,
             .workgroups = limits.workgroups,
