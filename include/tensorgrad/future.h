@@ -20,9 +20,9 @@ namespace tensorgrad {
 // that is added by a callback runs in the next poll(). An exception of a callback leaves poll();
 // the other callbacks run in the next one.
 //
-// Returns true if a future or a callback is still waiting for something, so that it is worth to
-// poll again soon. Each callback is called exactly once, unless its thread ends first: if its
-// program is destroyed, with an error. So it must not refer to what may be gone by then.
+// Returns true if a future or a callback is still waiting for something, so poll again soon. Each
+// callback is called exactly once, unless its thread ends first: if its program is destroyed, with
+// an error. So it must not refer to what may be gone by then.
 bool poll();
 
 class Pollable;
