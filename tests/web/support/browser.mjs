@@ -1,0 +1,92 @@
+// A headless Chromium for tests, whose WebGPU adapter is SwiftShader: correct on every machine, and
+// slow. Every test that opens a page also tests that the page asks only its own server, and that it
+// logs no error.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+import { serve } from '../../../web/serve.mjs';
+
+const require = createRequire(new URL('../../../web/package.json', import.meta.url));
+const { chromium } = require('playwright-core');
+
+export const root = fileURLToPath(new URL('../../../', import.meta.url));
+// Where ./tg builds.
+export const builds = process.env.TENSORGRAD_WEB_BUILDS ?? `${root}build`;
+export const package_folder = `${builds}/web/package`;
+
+const args = [
+  '--no-sandbox', // CI runs as root
+  '--enable-unsafe-webgpu',
+  '--enable-unsafe-swiftshader',
+  '--use-webgpu-adapter=swiftshader',
+  // The tests of a lost device lose it more often than Chromium allows a page.
+  '--disable-gpu-process-crash-limit',
+  '--disable-domain-blocking-for-3d-apis',
+];
+
+// Opens the browser and a server of `folders`; call close() at the end. By default the page
+// /test.html is empty but for an import map, which finds the package at /tensorgrad/.
+export async function open_browser({
+  folders = {},
+  isolated = true,
+  webgpu = true,
+  package_at = package_folder,
+} = {}) {
+  const server = await serve({
+    isolated,
+    folders: {
+      '/': `${root}tests/web/pages`,
+      '/fixtures/': `${root}tests/fixtures`,
+      '/web/': `${root}web`,
+      '/tensorgrad/': package_at,
+      ...folders,
+    },
+  });
+  let browser;
+  try {
+    browser = await chromium.launch({
+      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+      headless: true,
+      args: webgpu ? args : [...args, '--disable-features=WebGPUService', '--disable-gpu'],
+    });
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+  const problems = [];
+  return {
+    origin: server.origin,
+    browser,
+    problems,
+    // Opens a page. Its errors and its requests elsewhere become problems.
+    async open(path = '/test.html', options = {}) {
+      const page = await browser.newPage(options);
+      page.setDefaultTimeout(10 * 60 * 1000); // ctest ends what hangs
+      page.on('pageerror', (error) => problems.push(`page error: ${error.stack ?? error}`));
+      page.on('console', (message) => {
+        if (message.type() === 'error') problems.push(`console: ${message.text()}`);
+      });
+      page.context().on('request', (request) => {
+        const url = request.url();
+        if (!url.startsWith(`${server.origin}/`) && !/^(blob|data):/.test(url))
+          problems.push(`the page asked ${url}`);
+      });
+      const answer = await page.goto(server.origin + path);
+      assert.equal(answer.status(), 200, path);
+      return page;
+    },
+    // Ends the GPU process, as a driver's crash would.
+    async crash_gpu() {
+      const session = await browser.newBrowserCDPSession();
+      await session.send('Browser.crashGpuProcess').catch(() => {}); // it answers with its own end
+      await session.detach();
+    },
+    // Fails if a page did what no page should.
+    async close() {
+      await browser.close();
+      await server.close();
+      assert.deepEqual(problems, []);
+    },
+  };
+}
