@@ -190,6 +190,9 @@ Tensor masked_cross_entropy(Operand logits, Operand targets, Operand mask) {
   const Tensor ce =
       cross_entropy(logits, targets, {.reduction = Reduction::none, .ignore_index = {}});
   const Tensor m = cast(call.tensor(mask), f32);
+  if (ce.shape().count() == 0)
+    call.fail("a batch of at least 1", "there are no targets: {}",
+              call.describe("targets", call.tensor(targets)));
   return sum(ce * m) / sum(m);
 }
 

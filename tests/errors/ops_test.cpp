@@ -405,6 +405,9 @@ TEST(OpErrors, Builders) {
   });
 }
 
+// The operand without its rows.
+Tensor none(const Tensor& x) { return narrow(x, 0, 0, 0); }
+
 TEST(OpErrors, MachineLearning) {
   expect_op_errors({
       {"softmax", "softmax: needs f32: x is n i32[2,3]\n  hint: cast(x, tg::f32)?   at @",
@@ -494,6 +497,10 @@ TEST(OpErrors, MachineLearning) {
        "is x f32[2,3], "
        "targets is ids i32[4]\n  at @",
        CALL { USE; masked_cross_entropy(in["x"], in["ids"], in["ids"]); }},
+      {"masked_cross_entropy of nothing",
+       "masked_cross_entropy: there are no targets: targets is i32[0]\n"
+       "  hint: a batch of at least 1   at @",
+       CALL { USE; masked_cross_entropy(none(in["x"]), none(in["ids"]), none(in["ids"])); }},
       {"dropout", "dropout: the probability must be between 0 and 1: 1.5\n  at @",
        CALL { USE; dropout(in["x"], 1.5f); }},
       {"dropout of integers",

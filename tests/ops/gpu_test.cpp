@@ -34,7 +34,8 @@ INSTANTIATE_TEST_SUITE_P(Ops, ReleaseGpuOps, testing::ValuesIn(rows(false)), row
 
 void expect_agreement(const Sample& sample) {
   static const auto device = runtime::blocking::open_device("webgpu", 0);
-  EXPECT_EQ(check_row(*device, sample).text(), "") << ir::print(build(sample).gradient);
+  EXPECT_EQ(check_row(*device, sample, shown_compiling()).text(), "")
+      << ir::print(build(sample).gradient);
 }
 
 TEST_P(GpuOps, AgreesWithTheInterpreter) { expect_agreement(*GetParam().sample); }

@@ -195,18 +195,19 @@ TEST(Wait, RunsCallbacks) {
   EXPECT_TRUE(ran);
 }
 
-// Patience is for one piece of work, not for all.
+// Patience is for one piece of work, not for all: together the pieces take longer. A machine that
+// is busy may delay each of them by two seconds.
 TEST(Wait, IsPatientAgainWhenSomethingWasCompleted) {
   class Slow : public Pollable {
    public:
     bool poll(std::chrono::nanoseconds) override {
       const auto now = std::chrono::steady_clock::now();
       if (now < next_) return false;
-      next_ = now + std::chrono::milliseconds(400);
+      next_ = now + std::chrono::seconds(1);
       if (++pieces_ == 5) done.set(Done{});
       return true;
     }
-    std::chrono::seconds patience() const override { return std::chrono::seconds(1); }
+    std::chrono::seconds patience() const override { return std::chrono::seconds(3); }
     Completion<Done> done;
 
    private:

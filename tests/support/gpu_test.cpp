@@ -1,9 +1,14 @@
 #include "tests/support/gpu_test.h"
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include "runtime/webgpu/adapters.h"
 #include "tensorgrad/error.h"
+#include "tools/tg/compile_counter.h"
 
 namespace tensorgrad {
 
@@ -19,6 +24,14 @@ std::string no_adapter() {
     }
   }();
   return why;
+}
+
+CompileCallback shown_compiling() {
+  const auto counter = std::make_shared<tool::CompileCounter>(isatty(STDERR_FILENO) != 0);
+  return [counter](const CompileProgress& progress) {
+    const std::string text = counter->show(progress, tool::CompileCounter::Clock::now());
+    std::fputs(text.c_str(), stderr);
+  };
 }
 
 void GpuTest::SetUp() {

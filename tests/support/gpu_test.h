@@ -5,10 +5,15 @@
 
 #include <string>
 
+#include "tensorgrad/progress.h"
+
 namespace tensorgrad {
 
 // The reason why there is no adapter; empty if there is one.
 std::string no_adapter();
+
+// Reports to whoever runs the test how many shaders a slow driver has compiled. For `progress`.
+CompileCallback shown_compiling();
 
 class GpuTest : public testing::Test {
  protected:

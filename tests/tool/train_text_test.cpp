@@ -639,6 +639,16 @@ TEST_F(ToolText, ComparesWithCompressors) {
   const double bits = 8 * bytes / static_cast<double>(all - rest);
   EXPECT_NEAR(done["gzip_bits_per_byte"].get<double>(), bits, 1e-4);
   expect_contains(run.out, fmt::format(", gzip: {:.2f}", bits));
+  if (run_command("xz --version").exit_code == 0) {
+    const ToolRun sizes =
+        run_command("(xz -6e < " + file() + " | wc -c; " + cut + " | xz -6e | wc -c)");
+    std::istringstream read(sizes.out);
+    double whole = 0, part = 0;
+    read >> whole >> part;
+    const double xz = 8 * (whole - part) / static_cast<double>(all - rest);
+    EXPECT_NEAR(done["xz_bits_per_byte"].get<double>(), xz, 1e-4);
+    expect_contains(run.out, fmt::format(", xz: {:.2f}", xz));
+  }
   expect_contains(run.out, "(unigram model: ");
 }
 

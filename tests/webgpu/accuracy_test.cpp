@@ -123,7 +123,8 @@ Model model(const char* name, const M& m, NamedArrays inputs, F loss, float clip
                                        {.inputs = specs,
                                         .optimizer = AdamW{.lr = kRate, .weight_decay = 0.01f},
                                         .clip_grad_norm = clip,
-                                        .device = device},
+                                        .device = device,
+                                        .progress = shown_compiling()},
                                        loss);
           },
           inputs};

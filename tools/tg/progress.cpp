@@ -17,7 +17,11 @@ constexpr std::chrono::milliseconds kRefresh{100};
 }  // namespace
 
 Progress::Progress(std::FILE* out, std::int64_t steps, std::int64_t first)
-    : out_(out), in_place_(is_terminal(out)), steps_(steps), first_(first), recent_step_(first) {}
+    : out_(out),
+      in_place_(is_terminal(out)),
+      steps_(steps),
+      first_(first),
+      recent_(first, start_) {}
 
 bool Progress::due(std::int64_t step) const {
   if (step == steps_) return true;
@@ -27,14 +31,6 @@ bool Progress::due(std::int64_t step) const {
 
 double Progress::rate(std::int64_t step) const {
   return static_cast<double>(step - first_) / seconds();
-}
-
-double Progress::recent_rate(std::int64_t step) {
-  const auto now = Clock::now();
-  const double took = std::chrono::duration<double>(now - recent_).count();
-  const double rate = static_cast<double>(step - recent_step_) / took;
-  recent_ = now, recent_step_ = step;
-  return rate;
 }
 
 std::string Progress::time_left(std::int64_t step) const {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "recent_rate.h"
+
 namespace tensorgrad::tool {
 
 class Progress {
@@ -24,12 +26,12 @@ class Progress {
   // Replaces the line by other text.
   void show_text(const std::string& line);
   // Steps per second since the last call, excluding pauses.
-  double recent_rate(std::int64_t step);
+  double recent_rate(std::int64_t step) { return recent_.at(step, Clock::now()); }
   // While one exists, time does not count for recent_rate().
   class Pause {
    public:
     explicit Pause(Progress& of) : of_(of) {}
-    ~Pause() { of_.recent_ += Clock::now() - start_; }
+    ~Pause() { of_.recent_.leave_out(Clock::now() - start_); }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
 
@@ -53,10 +55,11 @@ class Progress {
 
   std::FILE* out_;
   bool in_place_;
-  std::int64_t steps_, first_, recent_step_;
+  std::int64_t steps_, first_;
   std::optional<double> accuracy_;
   std::size_t shown_ = 0;  // characters on the current line
-  Clock::time_point start_ = Clock::now(), next_ = start_, recent_ = start_;
+  Clock::time_point start_ = Clock::now(), next_ = start_;
+  RecentRate recent_;
 };
 
 // "45 s", "3 min 20 s"
