@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tensorgrad/shape.h"
@@ -69,6 +70,8 @@ class Operands {
  public:
   Operands(std::initializer_list<Operand> items, Site site = Site::here())
       : items_(items), site_(site) {}
+  explicit Operands(std::vector<Operand> items, Site site = Site::here())
+      : items_(std::move(items)), site_(site) {}
   Operands(const std::vector<Tensor>& items, Site site = Site::here()) : site_(site) {
     for (const Tensor& item : items) items_.emplace_back(item, site);
   }

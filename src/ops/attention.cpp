@@ -3,6 +3,7 @@
 
 #include "ir/sequence.h"
 #include "ops/builder.h"
+#include "ops/registry.h"
 #include "ops/table.h"
 #include "support/integers.h"
 #include "tensorgrad/ops.h"
@@ -182,3 +183,32 @@ Tensor replace_at(Operand x, Operand part, int axis, const Tensor& start) {
 }
 
 }  // namespace tensorgrad
+
+namespace tensorgrad::ops {
+
+std::span<const PublicOp> attention_ops() {
+  static const PublicOp all[] = {
+      op(
+          "attention",
+          +[](Operand q, Operand k, Operand v, bool causal, std::optional<float> scale,
+              std::optional<Operand> start) {
+            const AttentionOptions options{.causal = causal, .scale = scale};
+            if (!start) return attention(q, k, v, options);
+            return attention(q, k, v, TensorAccess::tensor(*start), options);
+          },
+          {"q", "k", "v", {"causal", true}, {"scale", kNothing}, {"start", kNothing}},
+          "softmax(scale q k^T) v, for q [B, H, T, D], k [B, G, S, D], v [B, G, S, V]. G divides "
+          "H. The scale is 1/sqrt(D) by default. With start, an i32 scalar, query t sees keys 0 .. "
+          "start + t."),
+      op(
+          "replace_at",
+          +[](Operand x, Operand part, int axis, Operand start) {
+            return replace_at(x, part, axis, TensorAccess::tensor(start));
+          },
+          {"x", "part", "axis", "start"},
+          "x with elements start .. of one axis replaced by part. What falls outside is dropped."),
+  };
+  return all;
+}
+
+}  // namespace tensorgrad::ops

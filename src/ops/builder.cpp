@@ -79,6 +79,22 @@ void Builder::replace(ir::Graph other) {
   sites_.clear(), indexed_sites_ = 0;
 }
 
+Builder::Mark Builder::mark() const {
+  return {graph.nodes.size(), graph.results.size(), graph.sites.size(), random_sites_};
+}
+
+void Builder::return_to(const Mark& mark) {
+  ir::Graph shorter = std::move(graph);
+  const auto cut = [](auto& list, std::size_t size) {
+    list.erase(list.begin() + static_cast<std::ptrdiff_t>(size), list.end());
+  };
+  cut(shorter.nodes, mark.nodes);
+  cut(shorter.results, mark.results);
+  cut(shorter.sites, mark.sites);
+  replace(std::move(shorter));
+  random_sites_ = mark.random_sites;
+}
+
 Tensor Builder::parameter(const Param& param, const Call& call) {
   if (ParamAccess::index(param) < 0 || ParamAccess::model(param) != model_)
     call.fail("use the parameters of the model that the function receives",

@@ -60,6 +60,13 @@ class Builder {
   std::int32_t intern(const ir::CallSite& site);
   // Makes another graph the builder's.
   void replace(ir::Graph other);
+  // Where the graph ends. Returning there removes what was appended since.
+  struct Mark {
+    std::size_t nodes, results, sites;
+    std::int64_t random_sites;
+  };
+  Mark mark() const;
+  void return_to(const Mark& mark);
   Tensor parameter(const Param& param, const class Call& call);
   // The i32 scalars that key random numbers; the runtime sets them at each step.
   Tensor seed() { return leaf(ir::Core::input, kSeedInput, {DType::i32, {}}); }

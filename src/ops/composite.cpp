@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ops/builder.h"
+#include "ops/registry.h"
 #include "ops/table.h"
 #include "tensorgrad/ops.h"
 
@@ -319,3 +320,79 @@ Tensor capture(std::string_view name, Operand x) {
 }
 
 }  // namespace tensorgrad
+
+namespace tensorgrad::ops {
+
+std::span<const PublicOp> composite_ops() {
+  static const PublicOp all[] = {
+      op("softmax", softmax, {"x", {"axis", -1}}, "exp(x) / sum(exp(x)) along an axis."),
+      op("log_softmax", log_softmax, {"x", {"axis", -1}}, "The logarithm of softmax."),
+      op("where_causal", where_causal, {"x", "fill"},
+         "x is [..., T, S]. Row t keeps columns 0 .. t + S - T; the others become fill."),
+      op("softmax_causal", softmax_causal, {"x"},
+         "Softmax over the last axis of [..., T, T]. Row t sees columns 0 .. t."),
+      op(
+          "layer_norm",
+          +[](Operand x, Operand gain, std::optional<Operand> bias, float eps) {
+            return bias ? layer_norm(x, gain, *bias, eps) : layer_norm(x, gain, eps);
+          },
+          {"x", "gain", {"bias", kNothing}, {"eps", 1e-5}}, "Layer norm over the last axis."),
+      op("rms_norm", rms_norm, {"x", "gain", {"eps", 1e-5}}, "RMS norm over the last axis."),
+      op(
+          "cross_entropy",
+          +[](Operand logits, Operand targets, Reduction reduction, std::optional<int> ignore_index,
+              float label_smoothing) {
+            return cross_entropy(logits, targets,
+                                 {.reduction = reduction,
+                                  .ignore_index = ignore_index,
+                                  .label_smoothing = label_smoothing});
+          },
+          {"logits",
+           "targets",
+           {"reduction", "mean"},
+           {"ignore_index", kNothing},
+           {"label_smoothing", 0.0}},
+          "The cross-entropy of logits [..., V] and targets, i32 [...]. Targets that are "
+          "ignore_index do not count."),
+      op(
+          "nll_loss",
+          +[](Operand log_probs, Operand targets, Reduction reduction,
+              std::optional<int> ignore_index, float label_smoothing) {
+            return nll_loss(log_probs, targets,
+                            {.reduction = reduction,
+                             .ignore_index = ignore_index,
+                             .label_smoothing = label_smoothing});
+          },
+          {"log_probs",
+           "targets",
+           {"reduction", "mean"},
+           {"ignore_index", kNothing},
+           {"label_smoothing", 0.0}},
+          "The same as cross_entropy, from log-probabilities."),
+
+      op("mse_loss", mse_loss, {"prediction", "target", {"reduction", "mean"}},
+         "The squared error."),
+      op("bce_with_logits", bce_with_logits, {"logits", "target", {"reduction", "mean"}},
+         "The binary cross-entropy of sigmoid(logits)."),
+      op("huber_loss", huber_loss, {"prediction", "target", {"delta", 1.0}, {"reduction", "mean"}},
+         "Squared for errors below delta, linear beyond."),
+      op("kl_div", kl_div, {"input", "target", {"reduction", "mean"}},
+         "KL(target || input). The input holds log-probabilities, the target probabilities."),
+      op(
+          "rope",
+          +[](Operand x, float base, Operand offset) {
+            if (TensorAccess::is_scalar(offset))
+              return rope(x, base, static_cast<std::int64_t>(TensorAccess::scalar(offset)));
+            return rope(x, base, TensorAccess::tensor(offset));
+          },
+          {"x", {"base", 10000.0}, {"offset", Operand(0)}},
+          "Rotary positions over the last two axes [..., T, D], in pairs (i, i + D/2). The offset "
+          "may be an i32 tensor."),
+      op(
+          "capture", +[](std::string name, Operand x) { return capture(name, x); }, {"name", "x"},
+          "x, under a name by which a run can return it."),
+  };
+  return all;
+}
+
+}  // namespace tensorgrad::ops

@@ -1,6 +1,7 @@
 // Causal depthwise convolution: one filter per channel. It expands to elementwise ops on shifted
 // views, which fuse with the ops around them.
 #include "ops/builder.h"
+#include "ops/registry.h"
 #include "ops/table.h"
 #include "tensorgrad/ops.h"
 
@@ -79,3 +80,15 @@ Tensor conv1d_causal_depthwise(Operand x, Operand w, Operand bias) {
 }
 
 }  // namespace tensorgrad
+
+namespace tensorgrad::ops {
+
+std::span<const PublicOp> conv1d_ops() {
+  static const PublicOp all[] = {
+      op("conv1d_causal_depthwise", conv1d_causal_depthwise, {"x", "w", "bias"},
+         "Causal depthwise convolution of sequences: x is [B, L, C], w is [C, K], bias is [C]."),
+  };
+  return all;
+}
+
+}  // namespace tensorgrad::ops

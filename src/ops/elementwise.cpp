@@ -4,6 +4,7 @@
 
 #include "ops/broadcast.h"
 #include "ops/builder.h"
+#include "ops/registry.h"
 #include "ops/table.h"
 #include "tensorgrad/ops.h"
 
@@ -405,3 +406,53 @@ Tensor clamp(Operand x, float min, float max) {
 }
 
 }  // namespace tensorgrad
+
+namespace tensorgrad::ops {
+
+std::span<const PublicOp> elementwise_ops() {
+  static const PublicOp all[] = {
+      op("add", add, {"a", "b"},
+         "a + b. Mixed operands are promoted to the wider type: bool, i32, f32."),
+      op("sub", sub, {"a", "b"}, "a - b."),
+      op("mul", mul, {"a", "b"}, "a * b."),
+      op("div", div, {"a", "b"},
+         "a / b, f32 only. Cast integers first, so that nothing is rounded silently."),
+      op("maximum", maximum, {"a", "b"},
+         "The larger one. At a tie, each operand gets half of the gradient."),
+      op("minimum", minimum, {"a", "b"},
+         "The smaller one. At a tie, each operand gets half of the gradient."),
+      op("pow", pow, {"base", "exponent"}, "base to the power of exponent."),
+      op("neg", neg, {"x"}, "-x."),
+      op("abs", abs, {"x"}, "The absolute value. The gradient at 0 is 0."),
+      op("sign", sign, {"x"}, "-1, 0 or 1."),
+      op("square", square, {"x"}, "x * x."),
+      op("sqrt", sqrt, {"x"}, "The square root."),
+      op("rsqrt", rsqrt, {"x"}, "1 / sqrt(x)."),
+      op("exp", exp, {"x"}, "e to the power of x."),
+      op("expm1", expm1, {"x"}, "exp(x) - 1, exact for small x."),
+      op("log", log, {"x"}, "The natural logarithm."),
+      op("log1p", log1p, {"x"}, "log(1 + x), exact for small x."),
+      op("sin", sin, {"x"}, "The sine."),
+      op("cos", cos, {"x"}, "The cosine."),
+      op("tanh", tanh, {"x"}, "The hyperbolic tangent."),
+      op("sigmoid", sigmoid, {"x"}, "1 / (1 + exp(-x))."),
+      op("erf", erf, {"x"}, "The error function."),
+      op("relu", relu, {"x"}, "max(x, 0)."),
+      op("leaky_relu", leaky_relu, {"x", {"slope", 0.01}},
+         "x where it is positive, slope * x elsewhere."),
+      op("gelu", gelu, {"x"}, "The Gaussian error linear unit in its exact form, with erf."),
+      op("gelu_tanh", gelu_tanh, {"x"}, "The approximation of gelu by tanh."),
+      op("silu", silu, {"x"}, "x * sigmoid(x)."),
+      op("softplus", softplus, {"x"}, "log(1 + exp(x))."),
+      op("clamp", clamp,
+         {"x",
+          {"min", -std::numeric_limits<double>::infinity()},
+          {"max", std::numeric_limits<double>::infinity()}},
+         "Limits every element to min .. max. Passes the gradient at the bounds."),
+      op("cast", cast, {"x", "to"},
+         "Converts the type. f32 to i32 truncates; to bool means \"not zero\"."),
+  };
+  return all;
+}
+
+}  // namespace tensorgrad::ops

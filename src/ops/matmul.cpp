@@ -2,6 +2,7 @@
 // only one operand has into the rows or columns of that operand. So the gradient of a shared weight
 // is one matmul, and no operand is repeated in memory.
 #include "ops/builder.h"
+#include "ops/registry.h"
 #include "ops/table.h"
 #include "support/integers.h"
 #include "tensorgrad/ops.h"
@@ -137,3 +138,16 @@ Tensor matmul(Operand left, Operand right) {
 }
 
 }  // namespace tensorgrad
+
+namespace tensorgrad::ops {
+
+std::span<const PublicOp> matmul_ops() {
+  static const PublicOp all[] = {
+      op("matmul", matmul, {"a", "b"},
+         "The matrix product over the last two axes. Leading axes broadcast; vectors work as in "
+         "PyTorch."),
+  };
+  return all;
+}
+
+}  // namespace tensorgrad::ops

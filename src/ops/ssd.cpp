@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ops/builder.h"
+#include "ops/registry.h"
 #include "support/integers.h"
 #include "tensorgrad/ops.h"
 
@@ -126,3 +127,20 @@ Tensor ssd(Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D
 }
 
 }  // namespace tensorgrad
+
+namespace tensorgrad::ops {
+
+std::span<const PublicOp> ssd_ops() {
+  static const PublicOp all[] = {
+      op(
+          "ssd",
+          +[](Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D,
+              std::int64_t chunk) { return ssd(x, dt, A_log, B, C, D, {.chunk = chunk}); },
+          {"x", "dt", "A_log", "B", "C", "D", {"chunk", 64}},
+          "The recurrence of Mamba-2. x is [B, L, H, P], dt is [B, L, H], A_log and D are [H], B "
+          "and C are [B, L, G, N]."),
+  };
+  return all;
+}
+
+}  // namespace tensorgrad::ops

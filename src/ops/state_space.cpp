@@ -1,6 +1,7 @@
 // State-space models: the selective scan of Mamba and its gradient.
 #include "ir/sequence.h"
 #include "ops/builder.h"
+#include "ops/registry.h"
 #include "ops/table.h"
 #include "tensorgrad/ops.h"
 
@@ -112,3 +113,23 @@ Tensor selective_scan(Operand u, Operand delta, Operand A_log, Operand B, Operan
 }
 
 }  // namespace tensorgrad
+
+namespace tensorgrad::ops {
+
+std::span<const PublicOp> state_space_ops() {
+  static const PublicOp all[] = {
+      op(
+          "selective_scan",
+          +[](Operand u, Operand delta, Operand A_log, Operand B, Operand C, Operand D,
+              Discretisation discretisation, std::int64_t chunk) {
+            return selective_scan(u, delta, A_log, B, C, D,
+                                  {.discretisation = discretisation, .chunk = chunk});
+          },
+          {"u", "delta", "A_log", "B", "C", "D", {"discretisation", "euler"}, {"chunk", 16}},
+          "The recurrence of Mamba. u and delta are [B, L, E], A_log is [E, N], B and C are [B, L, "
+          "N], D is [E]."),
+  };
+  return all;
+}
+
+}  // namespace tensorgrad::ops

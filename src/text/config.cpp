@@ -61,7 +61,7 @@ void read_field(std::string_view name, T& field, const Json& value) {
     field = static_cast<float>(number);
   } else if constexpr (std::is_enum_v<T>) {
     if (!value.is_string()) refuse_value(name, "a string", value);
-    field = in_config([&] { return text::from_word<T>(value.get<std::string>()); });
+    field = in_config([&] { return from_word<T>(value.get<std::string>()); });
   } else {
     if (!value.is_number_integer()) refuse_value(name, "an integer", value);
     const bool fits = value.is_number_unsigned()
@@ -75,21 +75,8 @@ void read_field(std::string_view name, T& field, const Json& value) {
 
 // ---- words
 
-struct NamedActivation {
-  const char* name;
-  Activation activation;
-};
-constexpr NamedActivation kActivations[] = {{"gelu", Activation::gelu},
-                                            {"gelu_tanh", Activation::gelu_tanh},
-                                            {"relu", Activation::relu},
-                                            {"silu", Activation::silu},
-                                            {"tanh", Activation::tanh}};
-
 Activation activation_of(const TextModelConfig& config) {
-  for (const NamedActivation& each : kActivations)
-    if (config.activation == each.name) return each.activation;
-  user_error("model config: unknown activation '{}'\n  hint: gelu, gelu_tanh, relu, silu or tanh",
-             config.activation);
+  return in_config([&] { return from_word<Activation>(config.activation); });
 }
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -112,7 +99,7 @@ std::string TextModelConfig::to_json() const {
   for_each_field(*this, [&](std::string_view name, const auto& field) {
     using T = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_enum_v<T>) {
-      json[std::string(name)] = in_config([&] { return text::word_of(field); });
+      json[std::string(name)] = in_config([&] { return word_of(field); });
     } else if constexpr (std::is_same_v<T, float>) {
       json[std::string(name)] =
           std::stod(fmt::format("{}", field));  // writes 1e-05, not all digits of the double

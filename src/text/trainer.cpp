@@ -32,7 +32,7 @@ std::string text_of(const TrainerOptions& options) {
   const TrainerOptions usual;
   if (options.warmup != usual.warmup) text += fmt::format(" warmup {}", options.warmup);
   if (options.lr_schedule != usual.lr_schedule)
-    text += fmt::format(" lr_schedule {}", text::word_of(options.lr_schedule));
+    text += fmt::format(" lr_schedule {}", word_of(options.lr_schedule));
   return text;
 }
 

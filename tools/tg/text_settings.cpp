@@ -128,7 +128,7 @@ std::string TextSettings::to_json() const {
                     {"accumulate", accumulate},
                     {"lr", lr},
                     {"warmup", warmup},
-                    {"lr_schedule", text::word_of(lr_schedule)},
+                    {"lr_schedule", word_of(lr_schedule)},
                     {"last_lr_share", last_lr_share},
                     {"weight_decay", weight_decay},
                     {"validation", validation},
@@ -169,7 +169,7 @@ TextSettings TextSettings::from_json(const std::string& text, const std::string&
       training.read("lr_schedule", schedule);
       training.read("warmup", made.warmup), training.read("last_lr_share", made.last_lr_share);
     }
-    made.lr_schedule = text::from_word<LrSchedule>(schedule);
+    made.lr_schedule = from_word<LrSchedule>(schedule);
     training.read("weight_decay", made.weight_decay);
     training.read("validation", made.validation), training.read("seed", made.seed);
     training.finish();

@@ -209,13 +209,13 @@ class Options {
     };
     CLI::Option& option = *command_.add_option(name)
                                ->description(help)
-                               ->check(one_of(text::words<E>()))
-                               ->default_str(text::word_of(place(to_->asked)))
+                               ->check(one_of(words<E>()))
+                               ->default_str(word_of(place(to_->asked)))
                                ->type_name("KIND");
     remember(
         option,
         [&option, place](TextSettings& s) {
-          place(s) = text::from_word<E>(option.as<std::string>());
+          place(s) = from_word<E>(option.as<std::string>());
         },
         WhenGoingOn::fixed);
     return option;
