@@ -25,7 +25,7 @@ std::shared_ptr<const ir::Graph> keep(ir::Graph graph) {
 }
 
 void run_trace(Compilation& c) {
-  trace::Traced traced = trace::trace(c.request.trace, *c.function);
+  trace::Traced traced = (*c.source)(c.request.trace);
   c.builder = std::move(traced.builder);
   c.traced = keep(c.builder.graph);
 }

@@ -44,7 +44,7 @@ struct Request {
 // One executable on its way through the stages. Each stage reads what earlier ones made.
 struct Compilation {
   Request request;
-  const Trace* function = nullptr;  // the user's; only while stage `trace` runs
+  const trace::Source* source = nullptr;  // only while stage `trace` runs
   // The update that this executable makes; none: it ends with the gradients.
   std::optional<optim::Purpose> purpose;
   bool captures = false;  // it also returns captured values

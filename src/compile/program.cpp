@@ -47,13 +47,14 @@ std::optional<optim::Purpose> purpose_of(Program::Kind kind) {
 
 }  // namespace
 
-Program::Program(Driver& driver, Request request, const Trace& function, CompileCallback progress)
+Program::Program(Driver& driver, Request request, const trace::Source& source,
+                 CompileCallback progress)
     : driver_(driver), progress_(std::move(progress)), started_(Clock::now()) {
   const auto front = std::make_shared<Compilation>();
   front->request = std::move(request);
-  front->function = &function;
+  front->source = &source;
   run_stages(front, Stage::Id::trace, Stage::Id::differentiate).get();
-  front->function = nullptr;
+  front->source = nullptr;
   front_ = std::move(*front);
   for (const InputSpec& spec : inputs()) layout_.place(spec.name, {spec.dtype, spec.shape});
 }

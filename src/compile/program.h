@@ -33,8 +33,8 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
     diagnosing_update,  // the parameters that the update would make
   };
 
-  // Traces the function. Needs no device.
-  Program(Driver& driver, Request request, const Trace& function, CompileCallback progress);
+  // Traces. Needs no device.
+  Program(Driver& driver, Request request, const trace::Source& source, CompileCallback progress);
 
   // Compiles the executables that every run needs, and allocates the memory of the program.
   virtual std::vector<TaskStep> compile_steps();

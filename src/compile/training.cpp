@@ -10,12 +10,9 @@
 
 namespace tensorgrad::detail {
 
-TrainingProgram::TrainingProgram(Driver& driver, const TrainingOptions& options,
-                                 const Trace& function)
-    : Program(driver,
-              training_request(options, driver.state().parameters(), driver.state().layout(),
-                               driver.id()),
-              function, options.progress),
+TrainingProgram::TrainingProgram(Driver& driver, const TrainingOptions& options, Request request,
+                                 const trace::Source& source)
+    : Program(driver, std::move(request), source, options.progress),
       accumulate_(options.accumulate),
       non_finite_(options.non_finite),
       updates_(!std::holds_alternative<NoOptimizer>(options.optimizer)),

@@ -15,7 +15,8 @@ namespace tensorgrad::detail {
 
 class TrainingProgram final : public Program {
  public:
-  TrainingProgram(Driver& driver, const TrainingOptions& options, const Trace& function);
+  TrainingProgram(Driver& driver, const TrainingOptions& options, Request request,
+                  const trace::Source& source);
 
   std::vector<TaskStep> compile_steps() override;
 

@@ -46,38 +46,48 @@ Tensor check_loss(ops::Builder& builder, const Tensor& loss) {
 
 }  // namespace
 
-Traced trace(const TraceOptions& options, const detail::Trace& function) {
+Tracer::Tracer(const TraceOptions& options)
+    : options_(options),
+      traced_{ops::Builder({}, options.training, options.model), {}},
+      inputs_({}) {
   check_specs(options.inputs);
-  Traced out{ops::Builder({}, options.training, options.model), {}};
-  ops::BuildScope scope(out.builder);
   std::vector<std::pair<std::string, Tensor>> inputs;
   for (const InputSpec& spec : options.inputs)
     inputs.emplace_back(spec.name,
-                        out.builder.leaf(ir::Core::input, spec.name, {spec.dtype, spec.shape}));
-  const Outputs outputs = function(Inputs(std::move(inputs)));
+                        builder().leaf(ir::Core::input, spec.name, {spec.dtype, spec.shape}));
+  inputs_ = Inputs(std::move(inputs));
+}
 
+Traced Tracer::finish(const Outputs& outputs) && {
   if (outputs.items().empty()) user_error("compile: the function returned no output");
-  ir::Graph& graph = out.builder.graph;
+  ir::Graph& graph = builder().graph;
   for (const auto& [given, tensor] : outputs.items()) {
-    const std::string name = !given.empty()       ? given
-                             : options.wants_loss ? kLossOutput
-                                                  : kOnlyOutput;
+    const std::string name = !given.empty()        ? given
+                             : options_.wants_loss ? kLossOutput
+                                                   : kOnlyOutput;
     if (name[0] == '$') user_error("compile: the output's name '{}' starts with '$'", name);
-    if (!tensor.valid() || TensorAccess::trace(tensor) != out.builder.id())
+    if (!tensor.valid() || TensorAccess::trace(tensor) != builder().id())
       user_error("compile: the output '{}' is not a tensor of this trace", name);
     if (graph.find(ir::Result::Kind::output, name) >= 0)
       user_error("compile: two outputs are named '{}'", name);
     graph.results.push_back({ir::Result::Kind::output, name, TensorAccess::node(tensor)});
-    if (options.wants_loss && name == kLossOutput) out.loss = check_loss(out.builder, tensor);
+    if (options_.wants_loss && name == kLossOutput) traced_.loss = check_loss(builder(), tensor);
   }
-  if (options.wants_loss && !out.loss.valid()) {
+  if (options_.wants_loss && !traced_.loss.valid()) {
     std::vector<std::string> names;
     for (const auto& [name, tensor] : outputs.items()) names.push_back(name);
     user_error(
         "compile: none of the outputs is the loss: they are {}\n  hint: name one of them \"loss\"",
         join(names, ", "));
   }
-  return out;
+  return std::move(traced_);
+}
+
+Traced trace(const TraceOptions& options, const detail::Trace& function) {
+  Tracer tracer(options);
+  const ops::BuildScope scope(tracer.builder());
+  const Outputs outputs = function(tracer.inputs());
+  return std::move(tracer).finish(outputs);
 }
 
 }  // namespace trace
