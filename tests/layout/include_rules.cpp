@@ -86,8 +86,10 @@ std::vector<std::string> check_public_header(std::string_view path, std::string_
   std::vector<std::string> broken;
   for (const Include& include : includes_of(text)) {
     const bool ours = first_part(include.path) == "tensorgrad";
-    // The headers of the C++ library have neither folder nor extension.
-    const bool standard = !include.quoted && include.path.find_first_of("./") == std::string::npos;
+    // The headers of the C++ library have neither folder nor extension. Those of C are for c.h.
+    const bool of_c = include.path == "stddef.h" || include.path == "stdint.h";
+    const bool standard = !include.quoted &&
+                          (of_c || include.path.find_first_of("./") == std::string::npos);
     if (include.path == "iostream") {
       broken.push_back(
           fmt::format("{}:{}: public headers do not include <iostream>", path, include.line));

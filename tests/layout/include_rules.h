@@ -10,8 +10,9 @@ namespace tensorgrad::layout {
 
 // The folders under src/, in the order data flows: each may include itself and those before it.
 inline constexpr std::string_view kFolders[] = {
-    "support",  "ir",      "ops",     "reference", "trace",   "autodiff", "optim", "passes",
-    "schedule", "kernels", "codegen", "runtime",   "compile", "nn",       "io",    "text"};
+    "support", "ir",     "ops",      "reference", "trace",   "autodiff",
+    "optim",   "passes", "schedule", "kernels",   "codegen", "runtime",
+    "compile", "nn",     "io",       "text",      "c"};
 
 struct Include {
   int line;          // from 1
