@@ -82,7 +82,46 @@ constexpr Primitive kFold = {
       return {windows(d.g, a.axis, a.size, a.stride, a.dilation)};
     }};
 
-constexpr const Primitive* kFamily[] = {&kWindows, &kFold};
+// [..., h, w] -> [...]: the largest element. At a tie, the first one alone gets the gradient.
+constexpr Primitive kWindowMax = {
+    .name = "window_max",
+    .core = Core::composite,
+    .type =
+        [](std::span<const Type> in, const Attrs&) {
+          const int rank = in[0].shape.rank();
+          if (in[0].dtype != DType::f32 || rank < 2 ||
+              in[0].shape[rank - 2] * in[0].shape.back() < 1)
+            break_rule("", "needs f32 and windows that are not empty: x is {}", in[0].text());
+          Type out = in[0];
+          out.shape.erase(-1);
+          out.shape.erase(-1);
+          return out;
+        },
+    // The elements of small windows are compared one by one: such rows are too short for a
+    // reduction.
+    .expand =
+        [](const std::vector<Tensor>& in, const Attrs&) {
+          constexpr std::int64_t kSmall = 16;
+          const std::int64_t h = in[0].size(-2), w = in[0].size(-1);
+          if (h * w > kSmall) return max(in[0], {-2, -1});
+          Tensor largest;
+          for (std::int64_t i = 0; i < h * w; ++i) {
+            const Tensor row = squeeze(narrow(in[0], -2, i / w, 1), -2);
+            const Tensor one = squeeze(narrow(row, -1, i % w, 1), -1);
+            largest = i == 0 ? one : maximum(largest, one);
+          }
+          return largest;
+        },
+    .gradient = [](const GradientArgs& d) -> Tensors {
+      const Shape& shape = d.in[0].shape();
+      Shape flat = d.out.shape();
+      flat.push_back(d.in[0].size(-2) * d.in[0].size(-1));
+      const Tensor place = argmax(reshape(d.in[0], flat), -1, true);
+      const Tensor chosen = equal(arange(flat.back()), place);
+      return {reshape(where(chosen, unsqueeze(d.g, -1), 0.0f), shape)};
+    }};
+
+constexpr const Primitive* kFamily[] = {&kWindows, &kFold, &kWindowMax};
 
 Tensor fold(const Tensor& g, const ir::WindowAttrs& attrs) {
   Call call("fold", {});
@@ -114,6 +153,7 @@ void check_fits(const Call& call, const Tensor& x, Pair kernel, Pair padding, Pa
               call.describe("x", x));
 }
 
+// [B, C, OH, OW, h, w]
 Tensor pool_windows(const Call& call, const Tensor& x, Pair kernel, const Pool2dOptions& options,
                     float fill) {
   check_image(call, x);
@@ -125,8 +165,7 @@ Tensor pool_windows(const Call& call, const Tensor& x, Pair kernel, const Pool2d
     call.fail("", "the padding must be at most half of the kernel: {} x {} for {} x {}",
               options.padding.h, options.padding.w, kernel.h, kernel.w);
   check_fits(call, x, kernel, options.padding, 1);
-  const Tensor w = windows2d(x, kernel, stride, options.padding, 1, fill);
-  return reshape(w, {w.size(0), w.size(1), w.size(2), w.size(3), kernel.h * kernel.w});
+  return windows2d(x, kernel, stride, options.padding, 1, fill);
 }
 
 }  // namespace
@@ -178,17 +217,16 @@ Tensor conv2d(Operand image, Operand weight, Conv2dOptions options) {
   return reshape(matmul(rows, columns), {B, G * O, OH, OW});
 }
 
-// Takes the first largest element of each window by argmax: at a tie, it alone gets the gradient.
 Tensor max_pool2d(Operand x, Pair kernel, Pool2dOptions options) {
   Call call("max_pool2d", x.site());
   const Tensor w =
       pool_windows(call, call.tensor(x), kernel, options, -std::numeric_limits<float>::infinity());
-  return squeeze(take_along_axis(w, argmax(w, -1, true), -1), -1);
+  return call.emit(kWindowMax, {w});
 }
 
 Tensor avg_pool2d(Operand x, Pair kernel, Pool2dOptions options) {
   Call call("avg_pool2d", x.site());
-  return mean(pool_windows(call, call.tensor(x), kernel, options, 0), -1);
+  return mean(pool_windows(call, call.tensor(x), kernel, options, 0), {-2, -1});
 }
 
 Tensor nearest_upsample2d(Operand image, Pair scale) {

@@ -1,4 +1,6 @@
 // Softmax, normalisation and causal convolution, by definition.
+#include <algorithm>
+
 #include "reference/evaluate.h"
 #include "support/integers.h"
 
@@ -82,11 +84,28 @@ Value conv1d_causal_depthwise(const Node& node, Inputs in) {
   return out;
 }
 
+Value window_max(const Node& node, Inputs in) {
+  expect_dtype(node, *in[0], DType::f32);
+  const Shape& shape = in[0]->type.shape;
+  expect(shape.rank() > 1 && shape[shape.rank() - 2] * shape.back() > 0, node, "windows are empty");
+  Shape rest = shape;
+  rest.erase(-1);
+  rest.erase(-1);
+  Value out = make_value(DType::f32, rest);
+  const std::int64_t n = shape[shape.rank() - 2] * shape.back();
+  for (std::size_t i = 0; i < out.data.size(); ++i) {
+    const double* const first = in[0]->data.data() + i * usize(n);
+    out.data[i] = *std::max_element(first, first + n);
+  }
+  return out;
+}
+
 constexpr Evaluation kTable[] = {{"softmax", 1, softmax},
                                  {"log_softmax", 1, log_softmax},
                                  {"normalize", 1, normalize},
                                  {"rms_normalize", 1, rms_normalize},
-                                 {"conv1d_causal_depthwise", 3, conv1d_causal_depthwise}};
+                                 {"conv1d_causal_depthwise", 3, conv1d_causal_depthwise},
+                                 {"window_max", 1, window_max}};
 
 }  // namespace
 

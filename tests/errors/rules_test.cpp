@@ -181,6 +181,7 @@ TEST(Rules, MovementAndWindows) {
        ir::WindowAttrs{0, 2, 1, 1, 4},
        "x does not consist of windows of 2 elements over an axis of 4: x is f32[2,3]",
        ""},
+      {"window_max", {kV}, {}, "needs f32 and windows that are not empty: x is f32[3]", ""},
   });
 }
 

@@ -1,10 +1,13 @@
 // Random chains of views, on an IndexMap and on plain arrays.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "ir/split_axes.h"
 #include "tests/ir/plain_view.h"
 
 namespace tensorgrad::ir {
@@ -21,13 +24,49 @@ class RandomChain {
     for (std::int64_t length = below(8) + 1; length > 0; --length) chain += step(both);
     SCOPED_TRACE(chain);
     both.check();
+    check_split(both.map);
     layers = both.map.layers().size();
     guards = both.map.layers()[0].guards.size();
   }
 
   std::size_t layers = 0, guards = 0;
+  bool split = false;
 
  private:
+  // One layer over digits has the addresses and fills of the map.
+  void check_split(const IndexMap& map) {
+    const auto one = split_axes(map);
+    split = one.has_value();
+    if (!split) return;
+    std::int64_t count = 1;
+    for (const SplitMap::Digit& digit : one->digits) count *= digit.size;
+    ASSERT_EQ(count, map.shape().count());
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::vector<std::int64_t> position(one->digits.size());
+      std::int64_t rest = i;
+      for (std::size_t d = position.size(); d-- > 0;) {
+        position[d] = rest % one->digits[d].size;
+        rest /= one->digits[d].size;
+      }
+      const auto value = [&](const SplitMap::Form& form) {
+        return std::inner_product(position.begin(), position.end(), form.coef.begin(), form.offset);
+      };
+      std::int64_t address = -1;
+      double fill = 0, wanted_fill = 0;
+      const auto outside = [&](const SplitMap::Guard& guard) {
+        const std::int64_t v = value(guard.form);
+        return v < 0 || v >= guard.extent;
+      };
+      const auto guard = std::find_if(one->guards.begin(), one->guards.end(), outside);
+      if (guard == one->guards.end())
+        address = value(one->address);
+      else
+        fill = guard->fill;
+      ASSERT_EQ(address, map.address_of_linear(i, wanted_fill)) << "element " << i;
+      ASSERT_TRUE(address >= 0 || fill == wanted_fill) << "element " << i;
+    }
+  }
+
   static constexpr std::int64_t kMostElements = 1500;
 
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_()) % n; }
@@ -128,15 +167,17 @@ class RandomChain {
 };
 
 TEST(IndexMapRandom, ChainsAgreeWithPlainArrays) {
-  int with_guards = 0, with_layers = 0;
+  int with_guards = 0, with_layers = 0, joined = 0;
   for (unsigned seed = 0; seed < 8000 && !testing::Test::HasFailure(); ++seed) {
     RandomChain chain(seed);
     chain.run();
     with_guards += chain.guards > 1;
     with_layers += chain.layers > 1;
+    joined += chain.layers > 1 && chain.split;
   }
   EXPECT_GT(with_guards, 300) << "the chains are too tame";
   EXPECT_GT(with_layers, 300) << "the chains are too tame";
+  EXPECT_GT(joined, 100) << "the chains are too wild";
 }
 
 }  // namespace

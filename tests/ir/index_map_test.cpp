@@ -1,10 +1,13 @@
 // IndexMap: simple cases, one by one.
 #include "ir/index_map.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
+#include "ir/split_axes.h"
 #include "tests/ir/plain_view.h"
 
 namespace tensorgrad::ir {
@@ -165,6 +168,33 @@ TEST(IndexMap, SkewMovesAnAxisByAnother) {
       EXPECT_EQ(skewed.address(position, fill), inside ? (i - k) * size + k : -1);
       EXPECT_EQ(fill, inside ? 0 : -1);
     }
+}
+
+// The windows of a convolution, as its matmul reads them: merged channels and kernel sizes by
+// merged rows and columns.
+TEST(SplitAxes, WindowsOfAConvolutionAreOneLayer) {
+  IndexMap map = IndexMap::contiguous({2, 4, 5, 5});
+  for (const int axis : {2, 3}) map = map.pad(axis, 1, 1, 0);
+  map = map.windows(2, 3, 1, 1).windows(3, 3, 1, 1).permute({1, 4, 5, 0, 2, 3});
+  map = map.reshape({36, 50});
+  ASSERT_GT(map.layers().size(), 1u);
+  const auto split = split_axes(map);
+  ASSERT_TRUE(split);
+  std::string digits;
+  for (const auto& [axis, size] : split->digits) digits += fmt::format(" {}:{}", axis, size);
+  EXPECT_EQ(digits, " 0:4 0:3 0:3 1:2 1:5 1:5");
+  EXPECT_EQ(split->address.coef, (std::vector<std::int64_t>{25, 5, 1, 100, 5, 1}));
+  EXPECT_EQ(split->guards.size(), 2u);
+  EXPECT_EQ(joined_layers(map).size(), 1u);
+}
+
+TEST(SplitAxes, SomeMergedAxesNeedADivision) {
+  EXPECT_FALSE(
+      split_axes(IndexMap::contiguous({2, 6}).permute({1, 0}).reshape({3, 4}).reshape({4, 3})));
+  EXPECT_EQ(
+      joined_layers(IndexMap::contiguous({3, 5}).permute({1, 0}).reshape({15}).narrow(0, 1, 9))
+          .size(),
+      2u);
 }
 
 }  // namespace

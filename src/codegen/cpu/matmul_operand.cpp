@@ -13,6 +13,8 @@ namespace {
 
 // Values of k with a larger stride are packed: otherwise a panel has few of them per cache line.
 constexpr std::int64_t kFarApart = 64;
+// Floats of windows that are read before they are packed.
+constexpr std::int64_t kLines = 1 << 12;
 
 }  // namespace
 
@@ -23,7 +25,14 @@ Operand::Operand(const std::vector<ir::Load>& loads, const ir::ScalarProgram& pr
       rows_(rows),
       columns_(columns) {
   const ir::Load* load = program_.plain_load();
-  if (!load || !load->map.is_strided() || load->source != ir::Load::Source::memory) return;
+  if (!load || load->source != ir::Load::Source::memory) return;
+  if (!load->map.is_strided()) {
+    windows_ = WindowMatrix::make(*load, false);
+    auto turned = WindowMatrix::make(*load, true);
+    turned_ = windows_ && turned->run_length() > windows_->run_length();
+    if (turned_) windows_ = std::move(turned);
+    return;
+  }
   const int rank = load->map.shape().rank();
   strided_ = true;
   row_stride_ = load->map.stride(rank - 2), column_stride_ = load->map.stride(rank - 1);
@@ -33,6 +42,7 @@ Operand Operand::transposed() const {
   Operand out = *this;
   std::swap(out.rows_, out.columns_);
   std::swap(out.row_stride_, out.column_stride_);
+  out.turned_ = !turned_;
   return out;
 }
 
@@ -49,6 +59,19 @@ const float* Operand::run(const Memory& memory, std::int64_t begin, std::int64_t
                       scratch_floats(program_.scratch()))[usize(value_)];
 }
 
+void Operand::read_windows(const Memory& memory, const Piece& piece, float* to) const {
+  thread_local WindowMatrix::Columns columns;
+  if (turned_) {
+    windows_->columns(piece.batch, piece.row, piece.rows, columns);
+    for (std::int64_t c = 0; c < piece.columns; ++c)
+      windows_->read(memory, columns, piece.column + c, to + c * piece.rows);
+  } else {
+    windows_->columns(piece.batch, piece.column, piece.columns, columns);
+    for (std::int64_t r = 0; r < piece.rows; ++r)
+      windows_->read(memory, columns, piece.row + r, to + r * piece.columns);
+  }
+}
+
 LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) const {
   const std::int64_t rows = piece.rows, columns = piece.columns, MR = kPanelRows;
   if (strided_) {
@@ -58,6 +81,11 @@ LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) cons
       return {{to, 1, MR}, MR * columns};
     }
     return {{from, row_stride_, column_stride_}, MR * row_stride_};
+  }
+  if (windows_) {
+    read_windows(memory, piece, to);
+    if (turned_) return {{to, 1, rows}, MR};
+    return {{to, columns, 1}, MR * columns};
   }
   // Rows of a program are contiguous if they are whole.
   const bool whole = columns == columns_;
@@ -73,33 +101,49 @@ LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) cons
 void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, float* to) const {
   const std::int64_t rows = piece.rows, columns = piece.columns;
   if (strided_ && column_stride_ == 1)
-    return pack_panels(at(memory, piece), row_stride_, rows, columns, NR, to);
+    return pack_panels(at(memory, piece), row_stride_, rows, columns, NR, rows, to);
   if (strided_ && row_stride_ == 1)
     return pack_turned_panels(at(memory, piece), column_stride_, rows, columns, NR, to);
-  const std::int64_t edge = columns / NR * NR;
-  if (edge < columns)
-    for (std::int64_t i = 0; i < rows; ++i) std::fill_n(to + edge * rows + i * NR, NR, 0.0f);
   if (strided_) {
+    const std::int64_t edge = columns / NR * NR;
+    if (edge < columns)
+      for (std::int64_t i = 0; i < rows; ++i) std::fill_n(to + edge * rows + i * NR, NR, 0.0f);
     const float* const from = at(memory, piece);
     for (std::int64_t c = 0; c < columns; ++c)
       for (std::int64_t i = 0; i < rows; ++i)
         to[c / NR * NR * rows + i * NR + c % NR] = from[i * row_stride_ + c * column_stride_];
     return;
   }
-  // As many rows at once as fit in a block, or as many columns.
+  if (windows_) {
+    // Lines that stay in the L1 cache: some panels, or some rows of all panels.
+    const std::int64_t line = turned_ ? rows : columns,
+                       lines = std::max<std::int64_t>(1, kLines / std::max<std::int64_t>(1, line));
+    const std::int64_t some = turned_ ? round_up(std::min(lines, columns), NR) : lines;
+    float* const room = scratch_floats(usize(some * line));
+    if (turned_)
+      for (std::int64_t c = 0; c < columns; c += some) {
+        const std::int64_t n = std::min(some, columns - c);
+        read_windows(memory, {piece.batch, piece.row, rows, piece.column + c, n}, room);
+        pack_turned_panels(room, rows, rows, n, NR, to + c * rows);
+      }
+    else
+      for (std::int64_t i = 0; i < rows; i += some) {
+        const std::int64_t n = std::min(some, rows - i);
+        read_windows(memory, {piece.batch, piece.row + i, n, piece.column, columns}, room);
+        pack_panels(room, columns, n, columns, NR, rows, to + i * NR);
+      }
+    return;
+  }
+  // As many rows at once as fit in a block, or as many columns: whole panels, because a block is.
+  static_assert(kBlock % kMaxPanelColumns == 0);
   const std::int64_t together =
       columns == columns_ ? std::max<std::int64_t>(1, kBlock / columns) : 1;
   for (std::int64_t i = 0; i < rows; i += together)
     for (std::int64_t first = 0; first < columns; first += kBlock) {
       const std::int64_t n = std::min<std::int64_t>(kBlock, columns - first),
                          lines = std::min(together, rows - i);
-      const float* from = run(memory, begin(piece) + i * columns_ + first, lines * n);
-      for (std::int64_t l = 0; l < lines; ++l)
-        for (std::int64_t c = first; c < first + n;) {
-          const std::int64_t count = std::min(NR - c % NR, first + n - c);
-          std::copy_n(from, count, to + c / NR * NR * rows + (i + l) * NR + c % NR);
-          from += count, c += count;
-        }
+      pack_panels(run(memory, begin(piece) + i * columns_ + first, lines * n), n, lines, n, NR,
+                  rows, to + first * rows + i * NR);
     }
 }
 

@@ -2,8 +2,11 @@
 // strides allow that; otherwise it is copied (or computed, if it is a program) into panels.
 #pragma once
 
+#include <optional>
+
 #include "codegen/cpu/compiled.h"
 #include "codegen/cpu/micro_kernel.h"
+#include "codegen/cpu/window_matrix.h"
 
 namespace tensorgrad::cpu {
 
@@ -49,6 +52,8 @@ class Operand {
 
  private:
   const float* at(const Memory& memory, const Piece& piece) const;
+  // Reads lines of a window matrix, each contiguous: some rows, or some columns if it is turned.
+  void read_windows(const Memory& memory, const Piece& piece, float* to) const;
   // A contiguous run of elements, at most kBlock of them.
   const float* run(const Memory& memory, std::int64_t begin, std::int64_t n) const;
   std::int64_t begin(const Piece& piece) const {
@@ -59,6 +64,8 @@ class Operand {
   BlockProgram program_;
   std::int64_t rows_ = 0, columns_ = 0, row_stride_ = 0, column_stride_ = 0;
   bool strided_ = false;
+  std::optional<WindowMatrix> windows_;
+  bool turned_ = false;  // windows_ is the transposed matrix
 };
 
 }  // namespace tensorgrad::cpu

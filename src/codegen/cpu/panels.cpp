@@ -17,20 +17,20 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kTogether = 4;  // panels filled at once, so that whole cache lines are read
 
-void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t depth,
-                std::int64_t columns, std::int64_t NR, float* HWY_RESTRICT to) {
+void PackPanels(const float* HWY_RESTRICT from, std::int64_t row, std::int64_t rows,
+                std::int64_t columns, std::int64_t NR, std::int64_t depth, float* HWY_RESTRICT to) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
   const std::int64_t whole = columns / NR * NR;
   for (std::int64_t first = 0; first < whole; first += kTogether * NR) {
     const std::int64_t end = std::min(whole, first + kTogether * NR);
-    for (std::int64_t i = 0; i < depth; ++i)
+    for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t c = first; c < end; c += NR)
         for (std::int64_t j = 0; j < NR; j += lanes)
           hn::StoreU(hn::LoadU(d, from + i * row + c + j), d, to + c * depth + i * NR + j);
   }
   if (whole == columns) return;
-  for (std::int64_t i = 0; i < depth; ++i) {
+  for (std::int64_t i = 0; i < rows; ++i) {
     float* const end =
         std::copy(from + i * row + whole, from + i * row + columns, to + whole * depth + i * NR);
     std::fill_n(end, NR - (columns - whole), 0.0f);
@@ -178,9 +178,9 @@ HWY_EXPORT(AddColumnSums);
 HWY_EXPORT(AddDots);
 HWY_EXPORT(AddParts);
 
-void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
-                 std::int64_t NR, float* to) {
-  HWY_DYNAMIC_DISPATCH(PackPanels)(from, row, depth, columns, NR, to);
+void pack_panels(const float* from, std::int64_t row, std::int64_t rows, std::int64_t columns,
+                 std::int64_t NR, std::int64_t depth, float* to) {
+  HWY_DYNAMIC_DISPATCH(PackPanels)(from, row, rows, columns, NR, depth, to);
 }
 void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth,
                         std::int64_t columns, std::int64_t NR, float* to) {

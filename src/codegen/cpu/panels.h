@@ -6,9 +6,10 @@
 namespace tensorgrad::cpu {
 
 // Panels of NR columns, one after the other, row by row; columns past the edge are zero.
-// Element (i, j) of the matrix [depth, columns] is from[i * row + j].
-void pack_panels(const float* from, std::int64_t row, std::int64_t depth, std::int64_t columns,
-                 std::int64_t NR, float* to);
+// Element (i, j) of the matrix [rows, columns] is from[i * row + j]. The panels are `depth` rows
+// long, of which these are the first.
+void pack_panels(const float* from, std::int64_t row, std::int64_t rows, std::int64_t columns,
+                 std::int64_t NR, std::int64_t depth, float* to);
 // The same for a transposed matrix, whose element (i, j) is from[i + j * column].
 void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth,
                         std::int64_t columns, std::int64_t NR, float* to);

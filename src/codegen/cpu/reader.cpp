@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "codegen/cpu/vector_loops.h"
+#include "ir/split_axes.h"
 #include "support/integers.h"
 
 namespace tensorgrad::cpu {
@@ -24,10 +26,12 @@ float element(double value, DType dtype) {
   return int_bits(static_cast<std::int32_t>(value));
 }
 
-Reader::Reader(const ir::Load& load) : load_(load), walk_(load.map) {
-  if (load.map.layers().size() > 1) return;
-  coarse_ = ir::coarsen(load.map.layers()[0]);
-  if (!load.map.is_strided()) return;
+Reader::Reader(const ir::Load& load) : Reader(load, ir::joined_layers(load.map)) {}
+
+Reader::Reader(const ir::Load& load, std::vector<ir::Layer> layers) : load_(load), walk_(layers) {
+  if (layers.size() > 1) return;
+  coarse_ = std::move(layers[0]);
+  if (!coarse_.guards.empty()) return;
   const int rank = coarse_.shape.rank();
   const auto& coef = coarse_.address.coef;
   if (std::all_of(coef.begin(), coef.begin() + rank, [](std::int64_t c) { return c == 0; }))
@@ -69,7 +73,7 @@ void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stri
     case ir::Load::Source::memory: {
       const float* from = base + address;
       if (stride == 1)
-        std::copy_n(from, n, to);
+        copy_floats(from, n, to);
       else if (stride == 0)
         std::fill_n(to, n, *from);
       else

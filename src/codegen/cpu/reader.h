@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <vector>
 
 #include "codegen/cpu/run_walk.h"
 #include "ir/kernel.h"
@@ -41,14 +43,16 @@ class Reader {
  private:
   enum class Form : std::uint8_t { direct, splat, strided, general };
 
+  Reader(const ir::Load& load, std::vector<ir::Layer> layers);
+
   // Elements at address, address + stride, ...
   void copy_run(const float* base, std::int64_t address, std::int64_t stride, int n,
                 float* to) const;
 
   ir::Load load_;
   Form form_ = Form::general;
-  ir::Layer coarse_;  // of a single-layer map
-  RunWalk walk_;      // for any other map
+  ir::Layer coarse_;  // if the map is one layer
+  RunWalk walk_;
 };
 
 template <class F>
@@ -83,5 +87,17 @@ void Reader::each_run(std::int64_t begin, int n, F f) const {
 
 // A scalar as an element of that type: its bits.
 float element(double value, DType dtype);
+
+// Copies a run. Most are short, such as a row of an image: a call of memmove would cost more.
+inline void copy_floats(const float* from, int n, float* to) {
+  constexpr int kTogether = 4, kShort = 64;
+  if (n > kShort) {
+    std::copy_n(from, n, to);
+    return;
+  }
+  int i = 0;
+  for (; i + kTogether <= n; i += kTogether) std::memcpy(to + i, from + i, kTogether * sizeof *to);
+  for (; i < n; ++i) to[i] = from[i];
+}
 
 }  // namespace tensorgrad::cpu

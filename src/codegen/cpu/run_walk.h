@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "ir/index_map.h"
@@ -14,9 +15,7 @@ namespace tensorgrad::cpu {
 
 class RunWalk {
  public:
-  explicit RunWalk(const ir::IndexMap& map) {
-    for (const ir::Layer& layer : map.layers()) layers_.push_back(ir::coarsen(layer));
-  }
+  explicit RunWalk(std::vector<ir::Layer> layers) : layers_(std::move(layers)) {}
 
   // Visits elements begin .. begin+n-1: calls data(at, address, stride, count) and fill(at, value,
   // count), where `at` counts from begin. Runs come in order.
@@ -26,10 +25,79 @@ class RunWalk {
   }
 
  private:
+  // The forms of a layer: its address, then the guards.
+  static constexpr std::size_t kFew = 8;
+  struct Forms {
+    explicit Forms(const ir::Layer& layer) {
+      const std::size_t n = 1 + layer.guards.size();
+      if (n <= kFew) return;
+      many.resize(2 * n);
+      value = many.data(), step = value + n;
+    }
+    Forms(const Forms&) = delete;
+    Forms& operator=(const Forms&) = delete;
+
+    std::int64_t few[2 * kFew];
+    std::vector<std::int64_t> many;
+    std::int64_t *value = few,
+                 *step = few + kFew;  // at the first element of a run, and per element
+  };
+  template <class F>
+  static void each_form(const ir::Layer& layer, F f) {
+    f(std::size_t{0}, layer.address);
+    for (std::size_t g = 0; g < layer.guards.size(); ++g) f(g + 1, layer.guards[g].form);
+  }
+
   // Visits the linear indices start, start+step, ... in the row-major order of layer `l`.
   template <class Data, class Fill>
   void walk(std::size_t l, int at, std::int64_t start, std::int64_t step, int n, Data& data,
             Fill& fill) const {
+    const ir::Layer& layer = layers_[l];
+    Forms forms(layer);
+    if (step == 1 && layer.shape.rank() > 0)
+      walk_on(l, at, start, n, forms, data, fill);
+    else
+      walk_by(l, at, start, step, n, forms, data, fill);
+  }
+
+  // A step of 1: positions and forms go on from run to run.
+  template <class Data, class Fill>
+  void walk_on(std::size_t l, int at, std::int64_t start, int n, Forms& forms, Data& data,
+               Fill& fill) const {
+    const ir::Layer& layer = layers_[l];
+    const int last = layer.shape.rank() - 1;
+    std::int64_t position[kMaxRank];
+    for (int d = last; d >= 0; --d) {
+      position[d] = start % layer.shape[d];
+      start /= layer.shape[d];
+    }
+    each_form(layer, [&](std::size_t f, const ir::Affine& form) {
+      forms.value[f] = value_of(form, position, last + 1);
+      forms.step[f] = form.coef[usize(last)];
+    });
+    for (;;) {
+      const auto count =
+          static_cast<int>(std::min<std::int64_t>(n, layer.shape[last] - position[last]));
+      guarded(l, 0, at, 0, count, forms, data, fill);
+      at += count;
+      n -= count;
+      if (n == 0) return;
+      int turned = last;  // axes from `turned` on start again, the one before goes on
+      while (turned > 0 && (turned == last || position[turned] + 1 == layer.shape[turned]))
+        --turned;
+      each_form(layer, [&](std::size_t f, const ir::Affine& form) {
+        for (int d = turned + 1; d <= last; ++d)
+          forms.value[f] -= position[d] * form.coef[usize(d)];
+        forms.value[f] += form.coef[usize(turned)];
+      });
+      for (int d = turned + 1; d <= last; ++d) position[d] = 0;
+      ++position[turned];
+    }
+  }
+
+  template <class Data, class Fill>
+  void walk_by(std::size_t l, int at, std::int64_t start, std::int64_t step, int n, Forms& forms,
+               Data& data, Fill& fill) const {
     const ir::Layer& layer = layers_[l];
     const int rank = layer.shape.rank();
     while (n > 0) {
@@ -48,30 +116,31 @@ class RunWalk {
         }
         weight *= size;
       }
-      guarded(l, 0, at, 0, count, position, axis, stride, data, fill);
+      each_form(layer, [&](std::size_t f, const ir::Affine& form) {
+        forms.value[f] = value_of(form, position, rank);
+        forms.step[f] = axis < 0 ? 0 : form.coef[usize(axis)] * stride;
+      });
+      guarded(l, 0, at, 0, count, forms, data, fill);
       at += count;
       start += count * step;
       n -= count;
     }
   }
 
-  // Elements from .. to-1 of a run whose first element is at `position`. Guards before `g` hold.
+  static std::int64_t value_of(const ir::Affine& form, const std::int64_t* position, int rank) {
+    std::int64_t v = form.offset;
+    for (int d = 0; d < rank; ++d) v += form.coef[usize(d)] * position[d];
+    return v;
+  }
+
+  // Elements from .. to-1 of a run. Guards before `g` hold.
   template <class Data, class Fill>
-  void guarded(std::size_t l, std::size_t g, int at, int from, int to, const std::int64_t* position,
-               int axis, std::int64_t stride, Data& data, Fill& fill) const {
+  void guarded(std::size_t l, std::size_t g, int at, int from, int to, const Forms& forms,
+               Data& data, Fill& fill) const {
     if (from >= to) return;
     const ir::Layer& layer = layers_[l];
-    const auto step_of = [&](const ir::Affine& form) {
-      return axis < 0 ? 0 : form.coef[usize(axis)] * stride;
-    };
-    const auto value_of = [&](const ir::Affine& form) {
-      std::int64_t v = form.offset;
-      for (int d = 0; d < layer.shape.rank(); ++d) v += form.coef[usize(d)] * position[d];
-      return v;
-    };
     if (g == layer.guards.size()) {
-      const std::int64_t step = step_of(layer.address),
-                         first = value_of(layer.address) + from * step;
+      const std::int64_t step = forms.step[0], first = forms.value[0] + from * step;
       if (l + 1 == layers_.size())
         data(at + from, first, step, to - from);
       else
@@ -80,23 +149,27 @@ class RunWalk {
     }
     // The subrange of from .. to-1 where 0 <= v + i * step < extent.
     const ir::Guard& guard = layer.guards[g];
-    const std::int64_t v = value_of(guard.form), step = step_of(guard.form), top = guard.extent - 1;
+    const std::int64_t v = forms.value[g + 1], step = forms.step[g + 1], top = guard.extent - 1;
     std::int64_t low = from, high = to;
     if (step == 0) {
       if (v < 0 || v > top) high = low;
     } else {
       const std::int64_t enter = step > 0 ? -v : v - top, leave = step > 0 ? top - v : v,
                          s = std::abs(step);
-      low = std::clamp<std::int64_t>(enter > 0 ? ceil_div(enter, s) : 0, from, to);
-      high = leave < 0 ? low : std::clamp<std::int64_t>(leave / s + 1, low, to);
+      // Divisions are slow, and most steps are 1.
+      low = std::clamp<std::int64_t>(enter <= 0 ? 0
+                                     : s == 1   ? enter
+                                                : ceil_div(enter, s),
+                                     from, to);
+      high =
+          leave < 0 ? low : std::clamp<std::int64_t>(s == 1 ? leave + 1 : leave / s + 1, low, to);
     }
     if (low > from) fill(at + from, guard.fill, static_cast<int>(low - from));
-    guarded(l, g + 1, at, static_cast<int>(low), static_cast<int>(high), position, axis, stride,
-            data, fill);
+    guarded(l, g + 1, at, static_cast<int>(low), static_cast<int>(high), forms, data, fill);
     if (high < to) fill(at + static_cast<int>(high), guard.fill, static_cast<int>(to - high));
   }
 
-  std::vector<ir::Layer> layers_;  // coarsened
+  std::vector<ir::Layer> layers_;
 };
 
 }  // namespace tensorgrad::cpu
