@@ -57,21 +57,21 @@ std::span<const PublicOp> functions() {
 
 std::span<const PublicFamily> families() {
   static const std::array all{
-      PublicFamily{"elementwise", ops::elementwise_ops()},
-      PublicFamily{"compare", ops::compare_ops()},
-      PublicFamily{"reduce", ops::reduce_ops()},
-      PublicFamily{"movement", ops::movement_ops()},
-      PublicFamily{"window", ops::window_ops()},
-      PublicFamily{"matmul", ops::matmul_ops()},
-      PublicFamily{"gather", ops::gather_ops()},
-      PublicFamily{"leaf", ops::leaf_ops()},
-      PublicFamily{"composite", ops::composite_ops()},
-      PublicFamily{"attention", ops::attention_ops()},
-      PublicFamily{"conv1d", ops::conv1d_ops()},
-      PublicFamily{"state_space", ops::state_space_ops()},
-      PublicFamily{"ssd", ops::ssd_ops()},
-      PublicFamily{"random", ops::random_ops()},
-      PublicFamily{"nn", functions()},
+      PublicFamily{"elementwise", "Elementwise arithmetic", ops::elementwise_ops()},
+      PublicFamily{"compare", "Comparison and logic", ops::compare_ops()},
+      PublicFamily{"reduce", "Reductions", ops::reduce_ops()},
+      PublicFamily{"movement", "Shape", ops::movement_ops()},
+      PublicFamily{"window", "Windows, convolution and pooling", ops::window_ops()},
+      PublicFamily{"matmul", "Matmul", ops::matmul_ops()},
+      PublicFamily{"gather", "Indexing", ops::gather_ops()},
+      PublicFamily{"leaf", "Builders", ops::leaf_ops()},
+      PublicFamily{"composite", "Machine learning", ops::composite_ops()},
+      PublicFamily{"attention", "Attention", ops::attention_ops()},
+      PublicFamily{"conv1d", "Convolution over sequences", ops::conv1d_ops()},
+      PublicFamily{"state_space", "State spaces: Mamba", ops::state_space_ops()},
+      PublicFamily{"ssd", "State spaces: Mamba-2", ops::ssd_ops()},
+      PublicFamily{"random", "Random numbers", ops::random_ops()},
+      PublicFamily{"nn", "Functions of layers", functions()},
   };
   return all;
 }

@@ -63,6 +63,7 @@ struct PublicOp {
 
 struct PublicFamily {
   std::string_view name;
+  std::string_view title;  // of its section on the reference page
   std::span<const PublicOp> ops;
 };
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "tensorgrad/c_text.h"
 #include "tests/c/calls.h"
@@ -129,10 +130,14 @@ const std::vector<Use>& uses() {
   return all;
 }
 
+std::string contents(const std::string& path) {
+  std::ifstream in(TENSORGRAD_SOURCE_DIR "/" + path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
 // The functions that a header declares.
 std::set<std::string> declared(const std::string& header) {
-  std::ifstream in(TENSORGRAD_SOURCE_DIR "/include/tensorgrad/" + header);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = contents("include/tensorgrad/" + header);
   static const std::regex declaration(R"(\n[a-z][\w *]*[ *](tg_\w+)\()");
   std::set<std::string> names;
   for (auto match = std::sregex_iterator(text.begin(), text.end(), declaration);
@@ -184,6 +189,26 @@ TEST(CHandles, EveryFunctionThatTakesAHandleIsTested) {
     EXPECT_EQ(tested.count(name) == 0, name.ends_with("_free") || without.count(name) > 0)
         << name << " belongs in uses()";
   for (const std::string& name : tested) EXPECT_EQ(all.count(name), 1u) << name;
+}
+
+// tests/c_language compiles and runs the example. Indentation does not count.
+TEST(CHeader, ItsExampleIsAProgram) {
+  const auto lines_of = [](const std::string& text) {
+    std::string lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) {
+      line.erase(0, line.find_first_not_of(" *"));
+      if (!line.empty()) lines += line + "\n";
+    }
+    return lines;
+  };
+  const std::string header = contents("include/tensorgrad/c.h");
+  const std::size_t begin = header.find(" *   tg_model* model");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string example = lines_of(header.substr(begin, header.find(" */", begin) - begin));
+  EXPECT_GT(example.size(), 400u);
+  EXPECT_NE(lines_of(contents("tests/c_language/example.c")).find(example), std::string::npos)
+      << example;
 }
 
 TEST(CHandles, FreeingNullOrAnotherHandleIsIgnored) {

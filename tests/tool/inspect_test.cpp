@@ -1,6 +1,11 @@
 // tg show, bench, ops and devices.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
+#include "nn/registry.h"
 #include "ops/table.h"
 #include "tensorgrad/compile.h"
 #include "tests/support/run_tool.h"
@@ -127,18 +132,71 @@ TEST(ToolPasses, ListsThemWithASentenceEach) {
   expect_contains(text, "  cse           nothing is computed twice\n");
 }
 
-TEST(ToolOps, ListsTheWholeTable) {
+TEST(ToolOps, ListsOpsAndLayers) {
+  const auto lines = json_lines(run_tool("ops --json"));
+  const std::string text = run_tool("ops").out;
+  std::vector<std::string> ops, layers;
+  for (const auto& line : lines) {
+    if (line.contains("op")) {
+      EXPECT_EQ(keys(line), "op signature family sentence parameters several");
+      ops.push_back(line["op"]);
+    } else {
+      EXPECT_EQ(keys(line), "layer signature sentence parameters inputs");
+      layers.push_back(line["layer"]);
+    }
+    EXPECT_NE(line["sentence"], "");
+    expect_contains(text, "\n  " + line["signature"].get<std::string>());
+  }
+  EXPECT_EQ(ops, nn::op_names());
+  EXPECT_EQ(layers, nn::layer_names());
+  for (const char* part :
+       {"\n  softmax(x, axis = -1)                 exp(x) / sum(exp(x)) along an axis.\n",
+        "\n  cross_entropy(logits, targets, reduction = mean, ignore_index = none, label_smoothing "
+        "= "
+        "0)\n",
+        "\n  Linear(in, out, bias = true)(x)       x W + b over the last axis; W is [in, out].\n"})
+    expect_contains(text, part);
+  expect_contains(text, fmt::format("\n{} ops and {} layers", ops.size(), layers.size()));
+}
+
+TEST(ToolOps, ShowsOneWithItsTypes) {
+  EXPECT_EQ(run_tool("ops pad").out,
+            "pad(x, axis, before, after, mode = constant, value = 0)\n"
+            "  Adds elements before and after one axis: a constant, or by reflection, or "
+            "circularly.\n"
+            "    x: tensor\n    axis: integer\n    before: integer\n    after: integer\n"
+            "    mode: constant | reflect | circular = constant\n    value: number = 0\n");
+  EXPECT_EQ(run_tool("ops RMSNorm").out,
+            "RMSNorm(size, eps = 1e-05)(x)\n  RMS norm over the last axis.\n"
+            "    size: integer\n    eps: number = 1e-05\n");
+  const auto lines = json_lines(run_tool("ops 'conv*' --json"));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["op"], "conv2d");
+  const ToolRun unknown = run_tool("ops sofmax");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_EQ(unknown.err, "tg: no op or layer is called 'sofmax'\n  hint: softmax?\n");
+}
+
+TEST(ToolOps, ListsThePrimitives) {
   std::size_t count = 0;
   for (const auto& family : ops::families()) count += family.primitives.size();
-  const auto lines = json_lines(run_tool("ops --json"));
+  const auto lines = json_lines(run_tool("ops --primitives --json"));
   ASSERT_EQ(lines.size(), count);
   for (const auto& line : lines) {
     EXPECT_EQ(keys(line), "family op core arity gradient");
     EXPECT_NE(line["core"], "?");
   }
-  const ToolRun text = run_tool("ops");
+  const ToolRun text = run_tool("ops --primitives");
   expect_contains(text.out, "matmul");
   expect_contains(text.out, std::to_string(count) + " primitives in ");
+}
+
+TEST(ToolOps, TheReferencePageIsUpToDate) {
+  std::ifstream in(TENSORGRAD_SOURCE_DIR "/docs/ops.md", std::ios::binary);
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_TRUE(run_tool("ops --markdown").out == page)
+      << "docs/ops.md is not what the registry says. Renew it:\n"
+         "  ./tg ops --markdown > docs/ops.md";
 }
 
 }  // namespace
