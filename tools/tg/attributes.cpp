@@ -74,13 +74,6 @@ double Attributes::number(const char* key, double fallback) {
   return found ? as_number(key, *found) : fallback;
 }
 
-bool Attributes::flag(const char* key, bool fallback) {
-  const Json* found = find(key);
-  if (!found) return fallback;
-  if (!found->is_boolean()) refuse(key, *found, "true or false");
-  return found->get<bool>();
-}
-
 std::string Attributes::text(const char* key) { return as_text(key, require(key)); }
 std::string Attributes::text(const char* key, const std::string& fallback) {
   const Json* found = find(key);
@@ -97,27 +90,9 @@ std::vector<std::int64_t> Attributes::integers(const char* key) {
 
 int Attributes::small(const char* key) { return as_small(key, require(key)); }
 int Attributes::small(const char* key, int fallback) {
-  return optional_small(key).value_or(fallback);
-}
-std::optional<int> Attributes::optional_small(const char* key) {
   const Json* found = find(key);
-  return found ? std::optional(as_small(key, *found)) : std::nullopt;
+  return found ? as_small(key, *found) : fallback;
 }
-
-std::vector<int> Attributes::smalls(const char* key) {
-  const Json& list = require(key);
-  if (!list.is_array()) refuse(key, list, "a list of integers");
-  std::vector<int> out;
-  for (const Json& item : list) out.push_back(as_small(key, item));
-  return out;
-}
-
-Axes Attributes::axes(const char* key) {
-  const Json* found = find(key);
-  if (!found) return {};
-  return found->is_array() ? Axes(smalls(key)) : Axes(as_small(key, *found));
-}
-
 Pair Attributes::pair(const char* key) { return as_pair(key, require(key)); }
 Pair Attributes::pair(const char* key, Pair fallback) {
   return optional_pair(key).value_or(fallback);

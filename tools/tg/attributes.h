@@ -25,7 +25,6 @@ class Attributes {
   std::optional<std::int64_t> optional_integer(const char* key);
   double number(const char* key);
   double number(const char* key, double fallback);
-  bool flag(const char* key, bool fallback);
   std::string text(const char* key);
   std::string text(const char* key, const std::string& fallback);
   std::vector<std::int64_t> integers(const char* key);
@@ -33,9 +32,6 @@ class Attributes {
   // Integers that count axes, layers or heads.
   int small(const char* key);
   int small(const char* key, int fallback);
-  std::optional<int> optional_small(const char* key);
-  std::vector<int> smalls(const char* key);
-  Axes axes(const char* key);  // an integer, a list, or all axes if missing
   // An integer for both directions, or [height, width].
   Pair pair(const char* key);
   Pair pair(const char* key, Pair fallback);
