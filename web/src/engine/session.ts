@@ -1,0 +1,40 @@
+// What an engine runs: something with state on a device, which is changed by commands in order. The
+// engine builds it again after the device was lost.
+import type { Library } from '../wasm/library.js';
+import type { Command, EngineEvent } from './protocol.js';
+import type { Pump } from './pump.js';
+
+/** One instance of the library, with its device. */
+export interface Place {
+  readonly lib: Library;
+  readonly pump: Pump;
+  /** What the library calls the device. */
+  readonly device: string;
+  readonly threads: number;
+  emit(event: EngineEvent): void;
+}
+
+export interface Session {
+  /** Makes everything new in an instance: as it was after `create` and all that define() kept. */
+  build(place: Place): Promise<unknown>;
+  /**
+   * Begins a command. What it does to the state is done in order, also if the promise is still open;
+   * commands that cannot promise that are `slow`.
+   */
+  issue(command: Command): Promise<unknown>;
+  /** True if the next command must wait until this one is done. */
+  slow(command: Command): boolean;
+  /** True if the state is another one afterwards, so that recovery has to repeat the command. */
+  changes(command: Command): boolean;
+  /** Commands that build() repeats itself. */
+  define(command: Command): void;
+  /** Asks for the state, without waiting for it. Undefined: this session has no snapshots. */
+  snapshot(): Promise<unknown> | undefined;
+  restore(snapshot: unknown): Promise<void>;
+  /** The number of steps that the state has seen. */
+  steps(): number;
+  /** Ends what takes long, at once: not in the order of commands. */
+  stop?(): void;
+  /** The instance is given back. */
+  free(): void;
+}

@@ -1,0 +1,244 @@
+// Language models on text: training, and writing with a trained one.
+import type { Channel } from '../engine/channel.js';
+import type { EngineEvent, GpuReport } from '../engine/protocol.js';
+import { siteOf } from '../trace/site.js';
+import { Events, guarded } from '../compile/handle.js';
+import { openChannel } from '../compile/open.js';
+import type { NotCompleted, RunOptions } from '../compile/specs.js';
+import {
+  camelKeys,
+  snake,
+  type GenerateOptions,
+  type TextModelConfig,
+  type TextTrainingOptions,
+} from './options.js';
+import { Tokenizer } from './tokenizer.js';
+
+export interface TextTrainerSpec extends RunOptions {
+  text: string;
+  tokenizer: Tokenizer;
+  model?: TextModelConfig;
+  training?: TextTrainingOptions;
+  /** The part of the text that is kept for validation. Default: 0.1. */
+  validation?: number;
+}
+
+export type TextStepResult =
+  | {
+      kind: 'completed';
+      step: number;
+      loss: number;
+      gradNorm: number;
+      lr: number;
+      deviceLost?: string;
+    }
+  | NotCompleted;
+
+export interface Validation {
+  /** The mean loss per token. */
+  loss: number;
+  perplexity: number;
+  bitsPerByte: number;
+}
+
+/** Receives each piece of text as it is written. */
+export type OnText = (piece: string) => void;
+
+// Hands the pieces of texts to those who asked, in the order of their calls.
+class Writers {
+  private readonly open: { onText: OnText | undefined; seen: number }[] = [];
+
+  piece(event: EngineEvent): void {
+    const writer = this.open[0];
+    if (event.type !== 'text' || !writer) return;
+    // After a lost device, the text comes again from its start.
+    const fresh = event.piece.slice(Math.max(0, writer.seen - event.offset));
+    if (fresh === '') return;
+    writer.seen = event.offset + event.piece.length;
+    writer.onText?.(fresh);
+  }
+
+  async write(onText: OnText | undefined, body: () => Promise<unknown>): Promise<string> {
+    const writer = { onText, seen: 0 };
+    this.open.push(writer);
+    try {
+      return (await body()) as string;
+    } finally {
+      this.open.splice(this.open.indexOf(writer), 1);
+    }
+  }
+}
+
+interface Opening<T> {
+  readonly options: RunOptions;
+  readonly make: (channel: Channel, info: unknown) => T;
+}
+
+abstract class TextHandle extends Events {
+  protected readonly writers = new Writers();
+
+  constructor(
+    protected readonly channel: Channel,
+    protected readonly info: Record<string, unknown>,
+  ) {
+    super();
+  }
+
+  /** Opens an engine and makes a handle of what it created. */
+  protected static async open<T extends TextHandle>(
+    { options, make }: Opening<T>,
+    create: Parameters<Channel['request']>[0],
+  ): Promise<T> {
+    let handle: T | undefined;
+    const channel = await openChannel(options, (event) => {
+      if (handle) {
+        handle.receive(event, options.onProgress);
+        handle.writers.piece(event);
+      } else if (event.type === 'progress') options.onProgress?.(event);
+    });
+    try {
+      handle = make(channel, await channel.request(create));
+      return handle;
+    } catch (error) {
+      channel.close();
+      throw error;
+    }
+  }
+
+  get device(): string {
+    return this.info['device'] as string;
+  }
+  /** Whether the GPU is used, and why not. */
+  get gpu(): GpuReport {
+    return this.channel.opened.gpu;
+  }
+  /** The sizes of the model. */
+  get config(): TextModelConfig & { vocab: number } {
+    return camelKeys(this.info['config'] as object) as unknown as TextModelConfig & { vocab: number };
+  }
+
+  /** Text that the model writes after the prompt. */
+  generate(prompt: string, options: GenerateOptions = {}, onText?: OnText): Promise<string> {
+    return this.writers.write(onText, () =>
+      this.channel.request({ kind: 'generate', prompt, options: snake(options) }),
+    );
+  }
+  /** Ends a text that is being written: its promise has what was written so far. */
+  stop(): void {
+    this.channel.stop();
+  }
+  /** Loses the device, as a crash would: to see that a program recovers. */
+  loseDevice(): void {
+    this.channel.loseDevice();
+  }
+  destroy(): void {
+    this.channel.close();
+  }
+}
+
+/** A language model in training. */
+export class TextTrainer extends TextHandle {
+  static create(spec: TextTrainerSpec): Promise<TextTrainer> {
+    const { text, tokenizer, model = {}, training = {}, validation, without } = spec;
+    const options = snake({
+      model: snake(model),
+      training: { ...snake(training), ...(without && { without: [...without] }) },
+      validation,
+    });
+    return TextHandle.open(
+      {
+        options: spec,
+        make: (channel, info) => new TextTrainer(channel, info as Record<string, unknown>),
+      },
+      {
+        kind: 'createTrainer',
+        tokenizer: tokenizer.toJSON(),
+        text: new TextEncoder().encode(text) as Uint8Array<ArrayBuffer>,
+        options,
+      },
+    );
+  }
+
+  /** The number of parameters. */
+  get parameterCount(): number {
+    return this.info['parameters'] as number;
+  }
+
+  /** One step. It never rejects. */
+  step(): Promise<TextStepResult> {
+    return guarded(siteOf(this.step), async () => {
+      const report = (await this.channel.request({ kind: 'trainStep' })) as {
+        step: number;
+        loss: number | null;
+        grad_norm: number | null;
+        lr: number;
+        deviceLost?: string;
+      };
+      const { grad_norm, loss, ...rest } = report;
+      return {
+        kind: 'completed' as const,
+        ...rest,
+        loss: loss ?? NaN,
+        gradNorm: grad_norm ?? NaN,
+      };
+    });
+  }
+
+  /** The loss over the validation part, or over its first `tokens`. */
+  async validate(tokens = 0): Promise<Validation> {
+    const found = (await this.channel.request({ kind: 'validate', tokens })) as Record<
+      string,
+      number | null
+    >;
+    return {
+      loss: found['loss'] ?? NaN,
+      perplexity: found['perplexity'] ?? NaN,
+      bitsPerByte: found['bits_per_byte'] ?? NaN,
+    };
+  }
+
+  /** A checkpoint as bytes: the command line tool reads it, and a TextGenerator. */
+  async save(): Promise<Uint8Array<ArrayBuffer>> {
+    return (await this.channel.request({ kind: 'checkpoint' })) as Uint8Array<ArrayBuffer>;
+  }
+  /** Continues exactly like the trainer that wrote the checkpoint. */
+  async load(checkpoint: ArrayBuffer | Uint8Array): Promise<void> {
+    const bytes = copyOf(checkpoint);
+    await this.channel.request({ kind: 'restoreCheckpoint', bytes }, [bytes.buffer]);
+  }
+}
+
+export interface TextGeneratorOptions extends Omit<RunOptions, 'precision'> {
+  /** How many tokens attention remembers. Default: the context of the model. */
+  capacity?: number;
+}
+
+/** A trained language model that writes. It continues after what it has read and written before. */
+export class TextGenerator extends TextHandle {
+  static create(
+    checkpoint: ArrayBuffer | Uint8Array,
+    options: TextGeneratorOptions = {},
+  ): Promise<TextGenerator> {
+    const { capacity, without } = options;
+    return TextHandle.open(
+      {
+        options,
+        make: (channel, info) => new TextGenerator(channel, info as Record<string, unknown>),
+      },
+      {
+        kind: 'createGenerator',
+        checkpoint: copyOf(checkpoint),
+        options: snake({ capacity, without: without && [...without] }),
+      },
+    );
+  }
+
+  /** Clears what the model has read: the next token is the first one. */
+  async forget(): Promise<void> {
+    await this.channel.request({ kind: 'forget' });
+  }
+}
+
+function copyOf(file: ArrayBuffer | Uint8Array): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(file instanceof Uint8Array ? file : file.slice(0));
+}
