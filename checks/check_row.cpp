@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <map>
+#include <memory>
 
 #include "checks/sample_graph.h"
 #include "runtime/device.h"
@@ -20,6 +22,14 @@ std::int64_t operand_elements(const Sample& sample) {
   std::int64_t count = 0;
   for (const Arg& arg : sample.args) count += arg.shape.count();
   return count;
+}
+
+RowOutcome outcome_of(const eval::Evaluated& got, const SampleGraph& made, const Sample& row,
+                      const Demands& demands) {
+  const auto want = eval::interpret_results(made.gradient, made.leaves);
+  RowOutcome out = compare_results(made.gradient, got.results, want, row.tolerance, demands);
+  out.damage = got.damage;
+  return out;
 }
 
 }  // namespace
@@ -57,23 +67,29 @@ RowOutcome compare_results(const ir::Graph& graph, const std::vector<reference::
   return out;
 }
 
-RowOutcome check_row(runtime::Device& device, const Sample& row, const CompileCallback& progress) {
-  const SampleGraph made = build(row);
-  const auto want = eval::interpret_results(made.gradient, made.leaves);
-  eval::Evaluated got;
-  try {
-    got = eval::evaluate_on(device, made.gradient, made.leaves,
-                            {.simplify = true, .progress = progress});
-  } catch (const runtime::IndexFailure& failure) {  // reported as a failure: no row has bad ids
-    RowOutcome refused;
-    refused.damage = fmt::format("id {} was refused, and is none of the row's", failure.value);
-    refused.worst = HUGE_VAL;
-    return refused;
-  }
-  RowOutcome out =
-      compare_results(made.gradient, got.results, want, row.tolerance, demands_of(device));
-  out.damage = got.damage;
+Completion<RowOutcome> check_row_later(runtime::Device& device, const Sample& row,
+                                       const CompileCallback& progress) {
+  const auto made = std::make_shared<const SampleGraph>(build(row));
+  const auto got = eval::evaluate_later(device, made->gradient, made->leaves,
+                                        {.simplify = true, .progress = progress});
+  const Completion<RowOutcome> out;
+  got.then([&device, &row, made, out](const Completion<eval::Evaluated>& self) {
+    try {
+      out.set(outcome_of(self.get(), *made, row, demands_of(device)));
+    } catch (const runtime::IndexFailure& failure) {  // a failure of the row: no row has bad ids
+      RowOutcome refused;
+      refused.damage = fmt::format("id {} was refused, and is none of the row's", failure.value);
+      refused.worst = HUGE_VAL;
+      out.set(refused);
+    } catch (...) {
+      out.set_error(std::current_exception());
+    }
+  });
   return out;
+}
+
+RowOutcome check_row(runtime::Device& device, const Sample& row, const CompileCallback& progress) {
+  return wait_for(device, check_row_later(device, row, progress), "a row");
 }
 
 std::vector<const Sample*> rows_by_turns() {

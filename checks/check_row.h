@@ -8,6 +8,7 @@
 #include "checks/eval_graph.h"
 #include "checks/samples.h"
 #include "runtime/device.h"
+#include "tensorgrad/completion.h"
 
 namespace tensorgrad::checks {
 
@@ -35,6 +36,9 @@ struct RowOutcome {
 
 RowOutcome check_row(runtime::Device& device, const Sample& row,
                      const CompileCallback& progress = {});
+// The same without waiting: polling the device completes it. Keep the device until then.
+Completion<RowOutcome> check_row_later(runtime::Device& device, const Sample& row,
+                                       const CompileCallback& progress = {});
 
 // Only compares: results of `graph` in its order.
 RowOutcome compare_results(const ir::Graph& graph, const std::vector<reference::Value>& got,

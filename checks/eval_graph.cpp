@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -183,44 +184,61 @@ std::string find_damage(const schedule::Plan& plan, const std::vector<Kernel>& k
 
 }  // namespace
 
-// The caller owns `loaded` and may keep it.
-static Evaluated run(runtime::Device& device, std::shared_ptr<runtime::Loaded>& loaded,
-                     const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
-  const schedule::Plan plan = make_plan(graph, device.model(), options);
-  std::vector<Kernel> kernels = kernels::lower(plan, device.model());
-  for (auto first = kernels.begin(); options.backwards && first != kernels.end();) {
-    const auto last = std::find_if(first, kernels.end(),
-                                   [&](const Kernel& k) { return k.stage != first->stage; });
-    std::reverse(first, last);
-    first = last;
-  }
-  loaded = blocking::load(device, blocking::emit(device, kernels, 0, options.progress),
-                          options.progress);
+namespace {
 
-  const Image before = initial_memory(plan, leaves, options);
-  std::array<std::shared_ptr<runtime::Buffer>, ir::kSpaces> buffers;
+// An evaluation under way. The completions of the device keep it alive.
+struct Work {
+  runtime::Device& device;
+  schedule::Plan plan;
+  std::vector<Kernel> kernels;
+  Image before, after;
+  std::shared_ptr<runtime::Loaded> loaded = {};
+  std::array<std::shared_ptr<runtime::Buffer>, ir::kSpaces> buffers = {};
+  std::shared_ptr<runtime::Buffer> faults = {};
+  std::array<std::byte, 4 * runtime::kFaultElements> noted = {};
+};
+
+Completion<Done> allocate(const std::shared_ptr<Work>& work) {
+  std::vector<Completion<Done>> all_of;
+  const auto get = [&](std::int64_t elements, std::string_view what, auto& to) {
+    all_of.push_back(work->device.allocate(elements, what).map([work, &to](const auto& buffer) {
+      to = buffer;
+      return Done{};
+    }));
+  };
+  for (std::size_t s = 0; s < work->buffers.size(); ++s)
+    get(work->plan.elements[s], "memory", work->buffers[s]);
+  get(runtime::kFaultElements, "bad ids", work->faults);
+  return all(all_of);
+}
+
+// Uploads, runs, and reads everything back.
+Completion<Done> submit(const std::shared_ptr<Work>& work) {
+  runtime::Device& device = work->device;
   runtime::Spaces spaces{};
-  for (std::size_t s = 0; s < buffers.size(); ++s) {
-    buffers[s] = blocking::allocate(device, plan.elements[s], "memory");
-    device.upload(*buffers[s], 0, std::as_bytes(std::span(before[s])));
-    spaces[s] = buffers[s];
+  for (std::size_t s = 0; s < work->buffers.size(); ++s) {
+    device.upload(*work->buffers[s], 0, std::as_bytes(std::span(work->before[s])));
+    spaces[s] = work->buffers[s];
   }
-  const auto faults = blocking::allocate(device, runtime::kFaultElements, "bad ids");
-  spaces.faults = faults;
-  blocking::submit(device, loaded, spaces);
-  std::array<std::byte, 4 * runtime::kFaultElements> noted{};
-  blocking::read(device, *faults, 0, noted);
-  if (const auto failure = runtime::Device::failure_in(noted)) throw *failure;
-  Image after = before;
-  for (std::size_t s = 0; s < buffers.size(); ++s)
-    blocking::read(device, *buffers[s], 0, std::as_writable_bytes(std::span(after[s])));
+  spaces.faults = work->faults;
+  device.submit(work->loaded, spaces);
+  std::vector<Completion<Done>> reads{device.read(*work->faults, 0, work->noted, work)};
+  work->after = work->before;
+  for (std::size_t s = 0; s < work->buffers.size(); ++s)
+    reads.push_back(
+        device.read(*work->buffers[s], 0, std::as_writable_bytes(std::span(work->after[s])), work));
+  return all(reads);
+}
 
+Evaluated results_of(const Work& work) {
+  if (const auto failure = runtime::Device::failure_in(work.noted)) throw *failure;
   Evaluated out;
-  out.damage = find_damage(plan, kernels, before, after);
+  out.damage = find_damage(work.plan, work.kernels, work.before, work.after);
+  const ir::Graph& graph = work.plan.graph;
   for (std::size_t i = 0; i < graph.results.size(); ++i) {
     const ir::Type& type = graph[graph.results[i].node].type;
-    const Place& place = plan.results[i];
-    const Word* from = after[usize(place.space)].data() + place.offset;
+    const Place& place = work.plan.results[i];
+    const Word* from = work.after[usize(place.space)].data() + place.offset;
     out.bits.emplace_back(from, from + type.shape.count());
     Value value{type, {}};
     for (const Word word : out.bits.back()) value.data.push_back(value_of(word, type.dtype));
@@ -229,15 +247,55 @@ static Evaluated run(runtime::Device& device, std::shared_ptr<runtime::Loaded>& 
   return out;
 }
 
+// `keep` receives what was loaded.
+Completion<Evaluated> start(runtime::Device& device, const ir::Graph& graph, const Leaves& leaves,
+                            const EvalOptions& options,
+                            std::function<void(std::shared_ptr<runtime::Loaded>)> keep = {}) {
+  schedule::Plan plan = make_plan(graph, device.model(), options);
+  std::vector<Kernel> kernels = kernels::lower(plan, device.model());
+  for (auto first = kernels.begin(); options.backwards && first != kernels.end();) {
+    const auto last = std::find_if(first, kernels.end(),
+                                   [&](const Kernel& k) { return k.stage != first->stage; });
+    std::reverse(first, last);
+    first = last;
+  }
+  Image before = initial_memory(plan, leaves, options);
+  const auto work = std::make_shared<Work>(
+      Work{device, std::move(plan), std::move(kernels), std::move(before), {}});
+  return device.emit(work->kernels, 0, options.progress)
+      .map([work, progress = options.progress](const auto& emitted) {
+        return work->device.load(emitted, progress);
+      })
+      .map([work, keep = std::move(keep)](const auto& loaded) {
+        work->loaded = loaded;
+        if (keep) keep(loaded);
+        return allocate(work);
+      })
+      .map([work](Done) { return submit(work); })
+      .map([work](Done) { return results_of(*work); });
+}
+
+Evaluated wait_for_results(runtime::Device& device, const Completion<Evaluated>& results) {
+  return std::move(wait_for(device, results, "an evaluation"));
+}
+
+}  // namespace
+
 Evaluated evaluate(const ir::Graph& graph, const Leaves& leaves, const EvalOptions& options) {
   Open& kept = open(options);
-  return run(*kept.device, kept.loaded.emplace_back(), graph, leaves, options);
+  return wait_for_results(*kept.device,
+                          start(*kept.device, graph, leaves, options,
+                                [&](auto loaded) { kept.loaded.push_back(std::move(loaded)); }));
 }
 
 Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph, const Leaves& leaves,
                       const EvalOptions& options) {
-  std::shared_ptr<runtime::Loaded> loaded;
-  return run(device, loaded, graph, leaves, options);
+  return wait_for_results(device, start(device, graph, leaves, options));
+}
+
+Completion<Evaluated> evaluate_later(runtime::Device& device, const ir::Graph& graph,
+                                     const Leaves& leaves, const EvalOptions& options) {
+  return start(device, graph, leaves, options);
 }
 
 std::vector<Value> interpret_results(const ir::Graph& graph, const Leaves& leaves) {

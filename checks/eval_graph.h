@@ -11,6 +11,7 @@
 #include "reference/interpret.h"
 #include "schedule/arena.h"
 #include "schedule/layout.h"
+#include "tensorgrad/completion.h"
 #include "tensorgrad/progress.h"
 
 namespace tensorgrad::runtime {
@@ -47,6 +48,10 @@ Evaluated evaluate(const ir::Graph& graph, const reference::Leaves& leaves,
 // Runs on this device and ignores the device and threads of the options.
 Evaluated evaluate_on(runtime::Device& device, const ir::Graph& graph,
                       const reference::Leaves& leaves, const EvalOptions& options = {});
+// The same without waiting: polling the device completes it. Keep the device until then.
+Completion<Evaluated> evaluate_later(runtime::Device& device, const ir::Graph& graph,
+                                     const reference::Leaves& leaves,
+                                     const EvalOptions& options = {});
 
 // Computes the values of the graph's results with the interpreter.
 std::vector<reference::Value> interpret_results(const ir::Graph& graph,

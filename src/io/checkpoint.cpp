@@ -140,7 +140,7 @@ class CheckpointSha {
     take(piece, kDigestPlace + kDigestDigits, [](std::string_view bytes, std::uint64_t at) {
       return kNoDigest.substr(at - kDigestPlace, bytes.size());
     });
-    sha_.update(std::as_bytes(std::span(piece)));
+    sha_.update(std::as_bytes(std::span(piece.data(), piece.size())));
     at_ += piece.size();
   }
   std::string finish() { return sha_.finish(); }

@@ -94,8 +94,9 @@ SafetensorsLayout lay_out(const Strings& metadata, const TensorList& tensors) {
   header.resize((header.size() + 7) / 8 * 8, ' ');
   if (header.size() > kMaxHeaderBytes)
     user_error("the header has {} bytes, at most {} are allowed", header.size(), kMaxHeaderBytes);
+  const std::uint64_t length = header.size();
   for (std::size_t i = 0; i < kLengthBytes; ++i)
-    layout.front += static_cast<char>(header.size() >> (8 * i) & 0xff);
+    layout.front += static_cast<char>(length >> (8 * i) & 0xff);
   layout.front += header;
   return layout;
 }

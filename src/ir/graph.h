@@ -4,10 +4,10 @@
 // record.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "ir/attrs.h"
@@ -76,7 +76,10 @@ inline bool is_update(const Result& result) {
 struct Target {
   bool flat = false;
   std::string_view name;
-  auto operator<=>(const Target&) const = default;
+  bool operator==(const Target&) const = default;
+  friend bool operator<(const Target& a, const Target& b) {
+    return std::tie(a.flat, a.name) < std::tie(b.flat, b.name);
+  }
 };
 inline Target target_of(const Result& update) {
   return {update.kind == Result::Kind::flat_update, update.name};

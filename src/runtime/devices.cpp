@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -13,17 +12,17 @@
 #include "runtime/cpu/cores.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/device.h"
+#include "runtime/shared_devices.h"
 #include "runtime/webgpu/gpu.h"
 #include "runtime/webgpu/tuner.h"
 #include "runtime/webgpu/webgpu_device.h"
 #include "runtime/webgpu/wgsl_device.h"
 #include "support/fail.h"
 #include "support/integers.h"
-#include "tensorgrad/webgpu.h"
 
 namespace tensorgrad {
 
-namespace {
+namespace runtime {
 
 DeviceInfo info_of(const webgpu::AdapterInfo& adapter, std::string name) {
   DeviceInfo info;
@@ -42,6 +41,12 @@ DeviceInfo info_of(const webgpu::AdapterInfo& adapter, std::string name) {
   info.timestamps = adapter.timestamps;
   return info;
 }
+
+}  // namespace runtime
+
+namespace {
+
+using runtime::info_of;
 
 void list_webgpu(std::vector<DeviceInfo>& list) {
   DeviceInfo first;
@@ -129,9 +134,6 @@ std::shared_ptr<Device> obtain(Sharing sharing, const std::string& name, Make ma
   return device;
 }
 
-// Prefix of the names that WebGpuDevice gives to devices of the program; a number follows.
-constexpr std::string_view kOwn = "webgpu:own";
-
 std::shared_ptr<Device> find_own(const std::string& name) {
   Open& open = open_devices();
   std::lock_guard lock(open.mutex);
@@ -177,7 +179,7 @@ Opening open(const std::string& wanted, int threads, Sharing sharing) {
   const std::string name = wanted == "auto" ? meaning_of_auto() : wanted;
   const auto added = added_devices().find(name);
   if (added != added_devices().end()) return added->second(threads);
-  if (name.starts_with(kOwn)) return find_own(name);
+  if (name.starts_with(kOwnDevice)) return find_own(name);
   if (const auto index = adapter_index(name)) return open_webgpu(*index, sharing);
   if (wanted == kWgslDevice) return make_wgsl_device();  // never what `auto` means
   if (name != "auto" && name != "cpu")
@@ -216,35 +218,16 @@ Opening open_own_device(const std::string& name, int threads) {
   return open(name, threads, Sharing::with_nobody);
 }
 
+void share_device(const std::string& name, const std::shared_ptr<Device>& device) {
+  Open& open = open_devices();
+  const std::lock_guard lock(open.mutex);
+  open.by_name[name] = device;
+}
+
 void add_device(const std::string& name, OpenDevice open) {
   added_devices()[name] = std::move(open);
 }
 
 }  // namespace runtime
-
-WebGpuDevice::WebGpuDevice(void* device, const WebGpuOptions& options) {
-  if (!device)
-    user_error("WebGpuDevice: the device is null\n  hint: did wgpuAdapterRequestDevice succeed?");
-  const webgpu::Library& library =
-      webgpu::library_of_program(options.library, options.get_proc_address);
-  // Calling the functions of another library would crash the program.
-  const std::string maker = webgpu::maker_of(device), called = webgpu::file_of(library);
-  if (options.library.empty() && !options.get_proc_address && !maker.empty() && maker != called)
-    user_error(
-        "WebGpuDevice: the device belongs to the library {}, but the functions are those of {}\n  "
-        "hint: set .library or .get_proc_address to those of the device",
-        maker, called);
-  static std::atomic<int> next{0};
-  const std::string name = fmt::format("{}{}", runtime::kOwn, next++);
-  device_ = runtime::obtain(
-      runtime::Sharing::with_others, name,
-      [&] { return runtime::make_webgpu_device(webgpu::Gpu::adopt(device, library), name); },
-      [](runtime::Device&) { return true; });
-}
-
-std::string WebGpuDevice::name() const { return device_->name(); }
-DeviceInfo WebGpuDevice::info() const {
-  return info_of(runtime::gpu_under(*device_).info(), name());
-}
 
 }  // namespace tensorgrad

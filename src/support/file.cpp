@@ -225,7 +225,7 @@ void AtomicFile::commit() {
 
 void write_file(const std::filesystem::path& path, std::string_view bytes) {
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(bytes)));
+  file.write(std::as_bytes(std::span(bytes.data(), bytes.size())));
   file.commit();
 }
 

@@ -11,9 +11,10 @@
 
 #include <hwy/highway.h>
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
+
+#include "support/bits.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tensorgrad::cpu::HWY_NAMESPACE::math {
@@ -39,11 +40,11 @@ HWY_INLINE float SinOrCos(float angle, std::uint64_t quarter) {
                             (0.041666666622964856494 +
                              z * (-0.0013888883762893829228 +
                                   z * (0.000024799522063096370666 - z * 2.7210378590714321149e-7)));
-  const std::uint64_t q = std::bit_cast<std::uint64_t>(shifted) + quarter;
+  const std::uint64_t q = bit_cast<std::uint64_t>(shifted) + quarter;
   const std::uint64_t odd = 0 - (q & 1);
   const std::uint64_t bits =
-      (std::bit_cast<std::uint64_t>(cosine) & odd) | (std::bit_cast<std::uint64_t>(sine) & ~odd);
-  return static_cast<float>(std::bit_cast<double>(bits ^ ((q & 2) << 62)));
+      (bit_cast<std::uint64_t>(cosine) & odd) | (bit_cast<std::uint64_t>(sine) & ~odd);
+  return static_cast<float>(bit_cast<double>(bits ^ ((q & 2) << 62)));
 }
 
 // Whether Power accepts the operands: both finite, and a negative base only with an integer
@@ -61,10 +62,10 @@ HWY_INLINE float Power(float base, float exponent) {
   constexpr std::uint64_t kBias = std::uint64_t{1023} << 52,
                           kMantissa = (std::uint64_t{1} << 52) - 1;
   const std::uint64_t t =
-      std::bit_cast<std::uint64_t>(static_cast<double>(std::fabs(base))) - kRoot + kBias;
+      bit_cast<std::uint64_t>(static_cast<double>(std::fabs(base))) - kRoot + kBias;
   // An integer below 2^52, converted to double through its bits.
-  const double e = std::bit_cast<double>((t >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
-  const double m = std::bit_cast<double>((t & kMantissa) + kRoot);
+  const double e = bit_cast<double>((t >> 52) | 0x4330000000000000) - (0x1p52 + 1023);
+  const double m = bit_cast<double>((t & kMantissa) + kRoot);
   const double s = (m - 1) / (m + 1), w = s * s;
   const double series =
       1 +
@@ -85,11 +86,11 @@ HWY_INLINE float Power(float base, float exponent) {
                                        f * (1 / 720.0 + f * (1 / 5040.0 + f * (1 / 40320.0 +
                                                                                f / 362880.0))))))));
   const std::uint64_t scaled =
-      std::bit_cast<std::uint64_t>(power) + (std::bit_cast<std::uint64_t>(shifted) << 52);
+      bit_cast<std::uint64_t>(power) + (bit_cast<std::uint64_t>(shifted) << 52);
   const std::uint64_t odd =
-      std::bit_cast<std::uint64_t>(static_cast<double>(exponent) + kRounder) & 1;
+      bit_cast<std::uint64_t>(static_cast<double>(exponent) + kRounder) & 1;
   const std::uint64_t negative = base < 0 ? odd << 63 : 0;
-  return static_cast<float>(std::bit_cast<double>(scaled | negative));
+  return static_cast<float>(bit_cast<double>(scaled | negative));
 }
 
 }  // namespace tensorgrad::cpu::HWY_NAMESPACE::math

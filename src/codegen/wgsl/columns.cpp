@@ -179,8 +179,9 @@ class Columns {
   Piece join(std::int64_t parts) {
     Source source = in_.source(" (whole)");
     ir::ScalarProgram behind;  // instructions after the sums
-    std::ranges::copy_if(k_.program.code, std::back_inserter(behind.code),
-                         [](const Instr& in) { return in.line; });
+    const auto& code = k_.program.code;
+    std::copy_if(code.begin(), code.end(), std::back_inserter(behind.code),
+                 [](const Instr& in) { return in.line; });
     ProgramWriter::note(source, loads_, behind);
     note_stores(source, k_.stores, in_.guarded);
     source.note(Region::scratch, DType::i32, false);

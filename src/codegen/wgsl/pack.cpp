@@ -116,13 +116,14 @@ class Packer {
       scratch += scratch_of(kernel);
     }
     if (turns.empty()) return;
-    std::ranges::move(std::exchange(late_, {}), std::back_inserter(turns[0]));
+    turns[0].insert(turns[0].end(), late_.begin(), late_.end());
+    late_.clear();
     dispatch(turns[0]);
     for (std::size_t i = 1; i < turns.size(); ++i) {
       const auto slides = [&](const Item& item) {
         return i + 1 == alone(*item.kernel).size() && may_wait(item);
       };
-      std::ranges::copy_if(turns[i], std::back_inserter(late_), slides);
+      std::copy_if(turns[i].begin(), turns[i].end(), std::back_inserter(late_), slides);
       std::erase_if(turns[i], slides);
       dispatch(turns[i]);
     }
@@ -137,7 +138,8 @@ class Packer {
   // Whether the item may run in a later stage. Pieces that use temporaries may not, because that
   // memory is reused; bad ids must be recorded before parameters change.
   bool may_wait(const Item& item) {
-    return std::ranges::none_of(alone(*item.kernel)[item.piece].memory, [](const auto& entry) {
+    const auto& memory = alone(*item.kernel)[item.piece].memory;
+    return std::none_of(memory.begin(), memory.end(), [](const auto& entry) {
       if (entry.first == Region::faults && entry.second.writable) return true;
       return static_cast<int>(entry.first) < ir::kSpaces &&
              ir::is_arena(static_cast<ir::Space>(entry.first));
@@ -147,11 +149,12 @@ class Packer {
   // Whether the kernel accesses memory that a late item writes, or writes memory that it reads.
   bool meets(const Item& item, const Kernel& kernel) const {
     const std::vector<Range> own = written(*item.kernel);
+    const auto any = [&own](auto holds) { return std::any_of(own.begin(), own.end(), holds); };
     for (const Range& theirs : written(kernel))
-      if (std::ranges::any_of(own, [&](const Range& r) { return r.meets(theirs); }) ||
+      if (any([&](const Range& r) { return r.meets(theirs); }) ||
           reads_late(*item.kernel, theirs.space))
         return true;
-    return std::ranges::any_of(own, [&](const Range& r) { return reads(kernel, r.space); });
+    return any([&](const Range& r) { return reads(kernel, r.space); });
   }
 
   // Dispatches the items in as few shaders as possible.

@@ -53,6 +53,13 @@ std::string why_no_adapter();
 // The instance of this process. Never destroyed: drivers have problems with that at exit.
 api::Instance instance(const Library& library);
 
+struct FoundAdapter {
+  Handle<api::AdapterImpl> adapter;
+  AdapterInfo info;
+};
+// The adapters of the platform, hardware first.
+std::vector<FoundAdapter> find_adapters(const Library& library);
+
 // The adapter with this index in adapters(); null if there is none.
 Handle<api::AdapterImpl> adapter_at(const Library& library, std::size_t index);
 

@@ -1,7 +1,7 @@
 #include "codegen/cpu/simd.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "codegen/cpu/simd.cpp"
+#define HWY_TARGET_INCLUDE "codegen/cpu/simd_native.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 

@@ -1,0 +1,88 @@
+# What a WebAssembly build has instead of packages. The libraries that tensorgrad includes are headers,
+# which the packages of the machine have. Their folders are linked one by one, because /usr/include as
+# a whole has the headers of another C library.
+
+set(web_headers "${PROJECT_BINARY_DIR}/headers")
+file(MAKE_DIRECTORY "${web_headers}")
+# web_package(TARGET HEADER PACKAGE): the folder of the machine's HEADER as an imported target.
+function(web_package target header package)
+  find_path(place "${header}" PATHS /usr/include /usr/local/include
+            NO_CACHE NO_DEFAULT_PATH NO_CMAKE_FIND_ROOT_PATH)
+  if(NOT place)
+    message(FATAL_ERROR "${header} was not found\n  hint: sudo apt-get install ${package}")
+  endif()
+  cmake_path(GET header PARENT_PATH folder)
+  file(CREATE_LINK "${place}/${folder}" "${web_headers}/${folder}" SYMBOLIC)
+  add_library(${target} INTERFACE IMPORTED GLOBAL)
+  target_include_directories(${target} INTERFACE "${web_headers}")
+endfunction()
+
+web_package(fmt::fmt fmt/format.h libfmt-dev)
+target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
+web_package(hwy::hwy hwy/highway.h libhwy-dev)
+web_package(nlohmann_json::nlohmann_json nlohmann/json.hpp nlohmann-json3-dev)
+
+# Exceptions are WebAssembly's own; SIMD128 is in every browser that has them.
+add_compile_options(-fwasm-exceptions -msimd128)
+add_link_options(-fwasm-exceptions)
+
+# --- programs -------------------------------------------------------------------------------------
+
+# Emscripten's optimiser of JavaScript needs npm's acorn.
+set(CMAKE_CXX_LINKER_LAUNCHER "${CMAKE_COMMAND}" -E env
+    "NODE_PATH=${PROJECT_SOURCE_DIR}/web/node_modules:/usr/share/nodejs")
+
+# Memory grows, and exhausted memory is std::bad_alloc. JavaScript sees int64_t as BigInt.
+set(web_browser_js "${PROJECT_SOURCE_DIR}/src/runtime/webgpu/browser.js")
+set(web_program_options
+  -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sABORTING_MALLOC=0 -sTOTAL_STACK=1MB -sWASM_BIGINT
+  "SHELL:--js-library ${web_browser_js}")
+
+# tensorgrad_web_module(TARGET [HEADER...]): makes an executable without main() a JavaScript module,
+# TARGET.mjs beside TARGET.wasm, whose create() makes an instance. It exports the C functions that the
+# headers declare, and those marked EMSCRIPTEN_KEEPALIVE. It has no files.
+function(tensorgrad_web_module target)
+  set(exports _malloc _free)
+  foreach(header IN LISTS ARGN)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
+    file(STRINGS "${header}" lines REGEX "^[a-z].*[ *]tg_[a-z_]+[(]")
+    foreach(line IN LISTS lines)
+      string(REGEX MATCH "tg_[a-z_]+[(]" name "${line}")
+      string(REPLACE "(" "" name "${name}")
+      if(name) # the pieces after a semicolon have none
+        list(APPEND exports "_${name}")
+      endif()
+    endforeach()
+  endforeach()
+  list(JOIN exports "\",\"" exports)
+  set(exports_file "${CMAKE_CURRENT_BINARY_DIR}/${target}.exports")
+  file(CONFIGURE OUTPUT "${exports_file}" CONTENT "[\"${exports}\"]\n" @ONLY)
+  set(pre_js "${PROJECT_SOURCE_DIR}/cmake/web_instance.js")
+  set_target_properties(${target} PROPERTIES SUFFIX .mjs)
+  target_link_options(${target} PRIVATE ${web_program_options}
+    --no-entry -sMODULARIZE -sEXPORT_ES6 -sEXPORT_NAME=create -sENVIRONMENT=web,worker -sFILESYSTEM=0
+    "SHELL:--pre-js ${pre_js}" -sEXPORTED_FUNCTIONS=@${exports_file}
+    -sEXPORTED_RUNTIME_METHODS=UTF8ToString)
+  set_property(TARGET ${target} APPEND PROPERTY
+    LINK_DEPENDS "${web_browser_js}" "${pre_js}" "${exports_file}")
+endfunction()
+
+# tensorgrad_web_binaries(): the target `web`, which makes what the npm package contains, in dist-wasm/.
+function(tensorgrad_web_binaries)
+  set(include "${PROJECT_SOURCE_DIR}/include/tensorgrad")
+  set(empty "${PROJECT_BINARY_DIR}/empty.cpp")
+  file(CONFIGURE OUTPUT "${empty}" CONTENT "")
+  add_executable(web-everything "${empty}")
+  add_executable(web-core "${empty}")
+  set_target_properties(web-everything PROPERTIES OUTPUT_NAME tensorgrad)
+  set_target_properties(web-core PROPERTIES OUTPUT_NAME tensorgrad-core)
+  tensorgrad_web_module(web-everything "${include}/c.h" "${include}/c_text.h")
+  tensorgrad_web_module(web-core "${include}/c.h")
+  add_custom_target(web)
+  foreach(target web-everything web-core)
+    set_target_properties(${target} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/dist-wasm")
+    target_link_libraries(${target} PRIVATE tensorgrad)
+    add_dependencies(web ${target})
+  endforeach()
+endfunction()
