@@ -1,5 +1,7 @@
 // Leaves: tensors in memory before a run, and constants. zeros, full, arange, ... are here because
 // they are leaves with views on top.
+#include <cmath>
+
 #include "ops/builder.h"
 #include "ops/registry.h"
 #include "ops/table.h"
@@ -70,6 +72,9 @@ using ops::Call;
 
 Tensor full(const Shape& shape, double value, DType dtype, Site site) {
   Call call("full", site);
+  // The constant has the value that a cast would give: passes compute with it.
+  if (dtype == DType::boolean) value = value != 0 ? 1 : 0;
+  if (dtype == DType::i32) value = std::trunc(value);
   return broadcast_to(call.constant(value, dtype), shape);
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "support/fail.h"
 #include "support/integers.h"
@@ -100,10 +99,10 @@ class Generator {
   bool draw_op() {
     const auto& rows = drawn_rows();
     Instr instr{rows[usize(random_.below(static_cast<int>(rows.size())))], {}, dice()};
-    for (const char* kind = instr.row->operands; *kind; ++kind) {
+    for (const char kind : instr.row->operands) {
       const Shape* beside =
           instr.in.empty() ? nullptr : &assembler_.values()[usize(instr.in[0])].tensor.shape();
-      const int operand = draw_operand(*kind, beside);
+      const int operand = draw_operand(kind, beside);
       if (operand < 0) return false;
       instr.in.push_back(operand);
     }

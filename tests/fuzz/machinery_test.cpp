@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
-#include <regex>
 #include <set>
 
+#include "nn/registry.h"
 #include "ops/table.h"
 #include "support/fail.h"
 #include "tests/fuzz/check.h"
@@ -52,15 +50,12 @@ TEST(Generate, EveryKindOfProgramOccurs) {
 }
 
 TEST(Generate, EveryOpAndPrimitiveOccurs) {
-  std::ifstream in(TENSORGRAD_SOURCE_DIR "/include/tensorgrad/ops.h");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const std::regex declaration(R"(\n(?:std::vector<Tensor>|Tensor) (\w+)\()");
   std::set<std::string> drawn, primitives;
   for (const Row* row : drawn_rows()) drawn.insert(row->op);
-  for (std::sregex_iterator match(text.begin(), text.end(), declaration), end; match != end;
-       ++match)
-    EXPECT_EQ(drawn.count((*match)[1]), 1u)
-        << (*match)[1] << " has no row in tests/fuzz/rows_*.cpp";
+  for (const std::string& op : nn::op_names())
+    EXPECT_EQ(drawn.count(op), 1u)
+        << "the row that the registry gives for " << op
+        << " cannot make its operands fit: write one in tests/fuzz/rows_*.cpp";
   for (std::uint64_t seed = 0; seed < 300; ++seed)
     for (const ir::Node& node : build(generate(seed)).graph.nodes)
       primitives.insert(std::string(node.op->name));
@@ -176,9 +171,8 @@ bool has_node(const Program& program, const F& satisfies) {
 
 // Tests the row, not the primitive, because ssd makes those too.
 bool calls_cumsum(const Program& program) {
-  const bool called = std::any_of(program.code.begin(), program.code.end(), [](const Instr& instr) {
-    return std::string_view(instr.row->op) == "cumsum";
-  });
+  const bool called = std::any_of(program.code.begin(), program.code.end(),
+                                  [](const Instr& instr) { return instr.row->op == "cumsum"; });
   return called &&
          has_node(program, [](const ir::Node& node) { return node.op->name == "cumsum"; });
 }
@@ -191,7 +185,7 @@ TEST(Shrink, LeavesTheFaultyOp) {
     if (!calls_cumsum(program)) continue;
     const Program small = shrink(program, calls_cumsum);
     EXPECT_EQ(small.code.size(), 2u) << small.text();
-    EXPECT_STREQ(small.code[1].row->op, "cumsum");
+    EXPECT_EQ(small.code[1].row->op, "cumsum");
     EXPECT_EQ(small.outputs.size() + small.loss.size() + small.updates.size(), 1u) << small.text();
     EXPECT_TRUE(small.wanted.empty());
     EXPECT_EQ(small.sizes, std::vector<std::int64_t>(4, 1));

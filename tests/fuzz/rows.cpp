@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <set>
 
 #include "ops/table.h"
 #include "support/fail.h"
@@ -84,18 +85,28 @@ std::span<const Row> leaf_rows() {
   return rows;
 }
 
-const Row& row_of_leaf(const char* op) {
+const Row& row_of_leaf(std::string_view op) {
   for (const Row& row : leaf_rows())
-    if (std::strcmp(row.op, op) == 0) return row;
+    if (row.op == op) return row;
   internal_error("fuzz: no leaf is called {}", op);
 }
 
 const std::vector<const Row*>& drawn_rows() {
+  static const std::array tables = {elementwise_rows(), shape_rows(), reduce_rows(), layer_rows()};
+  static const std::vector<Row> others = [] {
+    std::set<std::string_view> own;
+    for (const auto& table : tables)
+      for (const Row& row : table) own.insert(row.op);
+    return registry_rows(own);
+  }();
   static const std::vector<const Row*> rows = [] {
     std::vector<const Row*> all;
-    for (const auto& table : {elementwise_rows(), shape_rows(), reduce_rows(), layer_rows()})
+    const auto add = [&](std::span<const Row> table) {
       for (const Row& row : table)
         all.insert(all.end(), static_cast<std::size_t>(row.weight), &row);
+    };
+    for (const auto& table : tables) add(table);
+    add(others);
     return all;
   }();
   return rows;

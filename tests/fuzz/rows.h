@@ -1,9 +1,13 @@
 // The table of instructions: a row has the element types of its operands and calls the op on them.
-// A new op is a new row; a test checks that all of ops.h is covered.
+// Most rows are made from the registry, so that a new op has one (rows_registry.cpp). An op whose
+// operands must fit in a way of their own has rows in rows_*.cpp instead.
 #pragma once
 
+#include <functional>
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tensorgrad/ops.h"
@@ -39,9 +43,9 @@ struct Args {
 };
 
 struct Row {
-  const char* op;        // the function of ops.h, or the kind of leaf
-  const char* operands;  // of each: f f32, i i32, b bool, n f32 or i32, a any
-  Tensor (*make)(Args& a);
+  std::string op;        // of the registry, or the kind of leaf
+  std::string operands;  // of each: f f32, i i32, b bool, n f32 or i32, a any
+  std::function<Tensor(Args& a)> make;
   int weight = 2;  // frequency relative to other rows
 };
 
@@ -51,9 +55,11 @@ std::span<const Row> elementwise_rows();
 std::span<const Row> shape_rows();
 std::span<const Row> reduce_rows();
 std::span<const Row> layer_rows();
+// Rows of the ops that the other tables do not have.
+std::vector<Row> registry_rows(const std::set<std::string_view>& without);
 std::span<const Row> leaf_rows();  // not drawn: a program starts with them
 const std::vector<const Row*>& drawn_rows();
-const Row& row_of_leaf(const char* op);
+const Row& row_of_leaf(std::string_view op);
 
 // ---- ways to make a tensor fit
 

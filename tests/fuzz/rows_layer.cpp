@@ -1,6 +1,7 @@
 // Indexing, losses, convolution and pooling, state spaces, random numbers.
 #include <algorithm>
 
+#include "tensorgrad/mamba.h"
 #include "tests/fuzz/rows.h"
 
 namespace tensorgrad::fuzz {
@@ -112,6 +113,40 @@ Tensor dual(Args& a) {
   return ssd(x, dt, A_log, b, c, remade(a[2], {H}), {.chunk = chunk});
 }
 
+// One position: y, or the next state.
+Tensor scanned_once(Args& a) {
+  const Tensor u = of_rank(a[0], 2);  // [B, E]
+  const std::int64_t B = u.size(0), E = u.size(1), N = 1 + a.pick(3);
+  const auto rule = a.flip() ? Discretisation::zoh : Discretisation::euler;
+  Tensor h = remade(a[1], {B, E, N});
+  const Tensor delta = sin(remade(a[1], u.shape())), A_log = sin(remade(a[2], {E, N}));
+  const Tensor b = sin(remade(a[1], {B, N})), c = sin(remade(a[2], {B, N}));
+  const Tensor y = selective_scan_step(h, u, delta, A_log, b, c, remade(a[2], {E}), rule);
+  return a.flip() ? y : h;
+}
+
+Tensor dual_once(Args& a) {
+  const Tensor x = of_rank(a[0], 3);  // [B, H, P]
+  const std::int64_t B = x.size(0), H = x.size(1), P = x.size(2);
+  const std::int64_t G = a.flip() ? H : 1, N = 1 + a.pick(3);
+  Tensor h = remade(a[1], {B, H, N, P});
+  const Tensor dt = sin(remade(a[1], {B, H})), A_log = sin(remade(a[2], {H}));
+  const Tensor b = sin(remade(a[1], {B, G, N})), c = sin(remade(a[2], {B, G, N}));
+  const Tensor y = ssd_step(h, x, dt, A_log, b, c, remade(a[2], {H}));
+  return a.flip() ? y : h;
+}
+
+// Targets are ids of the last axis. The mask is 1 for those that equal the first, or for all.
+Tensor masked(Args& a) {
+  const Tensor x = with_rank(a[0], 1);
+  Shape shape = x.shape();
+  shape.erase(x.rank() - 1);
+  const Tensor targets = remade(a.ids(1, x.size(-1)), shape);
+  const Tensor first = remade(targets, {});
+  const Tensor mask = a.flip() ? equal(targets, first) : equal(targets, targets);
+  return masked_cross_entropy(x, targets, mask);
+}
+
 template <Tensor (*op)(Operand, Pair, Pool2dOptions)>
 Tensor pooled(Args& a) {
   const Tensor x = of_rank(a[0], 4);
@@ -149,6 +184,9 @@ std::span<const Row> layer_rows() {
       {"conv1d_causal_depthwise", "fff", convolved_causally, 3},
       {"selective_scan", "fff", scanned, 3},
       {"ssd", "fff", dual, 2},
+      {"selective_scan_step", "fff", scanned_once, 1},
+      {"ssd_step", "fff", dual_once, 1},
+      {"masked_cross_entropy", "fi", masked, 1},
       {"max_pool2d", "f", pooled<max_pool2d>},
       {"avg_pool2d", "f", pooled<avg_pool2d>, 1},
       {"nearest_upsample2d", "f",

@@ -6,12 +6,6 @@
 namespace tensorgrad::fuzz {
 namespace {
 
-template <Tensor (*op)(Operand, Axes, bool)>
-Tensor reduced(Args& a) {
-  const Axes axes = a.axes(a[0]);
-  return op(a[0], axes, a.flip());
-}
-
 // Over axes with at least two elements that are not all equal, because otherwise the derivative of
 // a standard deviation is not finite.
 template <Tensor (*op)(Operand, Axes, bool, int)>
@@ -24,20 +18,6 @@ Tensor spread(Args& a) {
   if (count < 2) axes = Axes();
   const bool keepdims = a.flip();
   return op(x, axes, keepdims, a.flip() ? 0 : 1);
-}
-
-template <Tensor (*op)(Operand, int, bool)>
-Tensor position(Args& a) {
-  const Tensor x = with_rank(a[0], 1);
-  const int axis = a.axis(x);
-  a.limit = x.size(axis);
-  return op(x, axis, a.flip());
-}
-
-template <Tensor (*op)(Operand, int)>
-Tensor along(Args& a) {
-  const Tensor x = with_rank(a[0], 1);
-  return op(x, a.axis(x));
 }
 
 Tensor multiplied(Args& a) {
@@ -76,10 +56,6 @@ Tensor causal(Args& a) {
 
 std::span<const Row> reduce_rows() {
   static const Row rows[] = {
-      {"sum", "n", reduced<sum>, 8},
-      {"mean", "f", reduced<mean>, 4},
-      {"max", "n", reduced<max>, 3},
-      {"min", "n", reduced<min>},
       {"prod", "f",
        [](Args& a) {
          const Axes axes = a.axes(a[0]);
@@ -90,13 +66,8 @@ std::span<const Row> reduce_rows() {
        1},
       {"var", "f", spread<var>},
       {"stddev", "f", spread<stddev>, 1},
-      {"argmax", "n", position<argmax>},
-      {"argmin", "n", position<argmin>, 1},
-      {"cumsum", "n", along<cumsum>, 3},
       {"matmul", "ff", multiplied, 10},
       {"matmul", "ff", multiplied_alike, 3},
-      {"softmax", "f", along<softmax>, 3},
-      {"log_softmax", "f", along<log_softmax>},
       {"softmax_causal", "f", causal, 1},
       {"where_causal", "f",
        [](Args& a) {
@@ -104,7 +75,6 @@ std::span<const Row> reduce_rows() {
          return where_causal(resized(x, -1, x.size(-2) + a.pick(3)), a.flip() ? -1.5f : 0.0f);
        },
        1},
-      {"logsumexp", "f", reduced<logsumexp>},
       {"attention", "fff", attended, 2},
       {"layer_norm", "fff",
        [](Args& a) {

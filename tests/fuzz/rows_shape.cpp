@@ -165,8 +165,6 @@ std::span<const Row> shape_rows() {
       {"concat", "ii", joined, 1},
       {"stack", "ff", stacked},
       {"pad", "n", padded, 4},
-      {"flip", "a", [](Args& a) { return flip(with_rank(a[0], 1), a.axes(with_rank(a[0], 1))); },
-       3},
       {"unsqueeze", "a", [](Args& a) { return unsqueeze(a[0], a.pick(a[0].rank() + 1)); }},
       {"squeeze", "a",
        [](Args& a) {
@@ -182,30 +180,7 @@ std::span<const Row> shape_rows() {
       {"rope", "f", rotated, 1},
       {"rope", "fi", rotated, 1},
       {"tril", "f", [](Args& a) { return tril(with_rank(a[0], 2), a.pick(4) - 1); }, 1},
-      {"zeros", "",
-       [](Args& a) {
-         const Shape shape = a.shape();
-         return zeros(shape, a.flip() ? i32 : f32);
-       },
-       1},
-      {"ones", "",
-       [](Args& a) {
-         const Shape shape = a.shape();
-         return ones(shape, a.flip() ? boolean : f32);
-       },
-       1},
-      {"full", "",
-       [](Args& a) {
-         const Shape shape = a.shape();
-         return full(shape, a.number());
-       },
-       1},
-      {"eye", "", [](Args& a) { return eye(a.size()); }, 1},
       {"arange", "", counted, 1},
-      {"linspace", "", [](Args& a) { return linspace(-1, 2, 1 + a.size()); }, 1},
-      {"uniform", "", [](Args& a) { return uniform(a.shape(), -1, 2); }, 1},
-      {"randn", "", [](Args& a) { return randn(a.shape()); }, 1},
-      {"capture", "f", [](Args& a) { return capture(a.name, a[0]); }, 1},
   };
   return rows;
 }

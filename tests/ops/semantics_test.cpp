@@ -54,6 +54,12 @@ TEST(Semantics, ClampWithCrossedBoundsIsTheUpperOne) {
          {{1, 1, 1, 1, 1}, {{0, 0, 0, 0, 0}}});
 }
 
+// Ops compute with the value that is stored.
+TEST(Semantics, FullConvertsItsValueLikeCast) {
+  expect({vec({1, 5})}, [](In x) { return x[0] + full({2}, 2, boolean); }, {{2, 6}, {{1, 1}}});
+  expect({vec({1, 5})}, [](In x) { return x[0] * full({2}, -2.75, i32); }, {{-2, -10}, {{-2, -2}}});
+}
+
 TEST(Semantics, SoftplusFarOutAndAtZero) {
   // e^-87 is about the smallest normal number; the CPU flushes smaller results to zero
   // (tests/runtime/subnormals_test.cpp).
