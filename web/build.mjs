@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 import { layers_module, ops_module } from './generate.mjs';
 
 const web = dirname(fileURLToPath(import.meta.url));
@@ -80,17 +80,18 @@ async function write_types() {
   }
 }
 
+// Node prints the line of an error: lines are short.
+const output = { target: 'es2022', minify: true, lineLimit: 120 };
+
 const write_scripts = () =>
   build({
+    ...output,
     entryPoints: ['index.ts', 'core.ts', 'worker.ts'].map((file) => join(web, 'src', file)),
     outdir: dist,
     bundle: true,
     splitting: true,
     format: 'esm',
-    target: 'es2022',
-    minify: true,
     keepNames: true, // of errors
-    lineLimit: 120, // Node prints the line of an error
     sourcemap: true,
     sourcesContent: true,
     chunkNames: '[name]-[hash]',
@@ -98,8 +99,13 @@ const write_scripts = () =>
   });
 
 async function copy_binaries() {
-  for (const file of await readdir(binaries))
-    if (/\.(mjs|js|wasm)$/.test(file)) await cp(join(binaries, file), join(dist, file));
+  for (const file of await readdir(binaries)) {
+    if (file.endsWith('.wasm')) await cp(join(binaries, file), join(dist, file));
+    if (!/\.m?js$/.test(file)) continue;
+    const options = { ...output, format: 'esm' };
+    const { code } = await transform(await readFile(join(binaries, file), 'utf8'), options);
+    await writeFile(join(dist, file), code);
+  }
 }
 
 async function write_manifest(version) {

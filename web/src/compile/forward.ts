@@ -9,7 +9,7 @@ import { siteOf, type Site } from '../trace/site.js';
 import { TracedModel } from '../nn/model.js';
 import type { Module } from '../nn/module.js';
 import { Captures } from './captures.js';
-import { guarded, ModelHandle, type Events } from './handle.js';
+import { guarded, ModelHandle, progressOf } from './handle.js';
 import { declared, feedOf, isFixed, resolve, shapeKey, type Declared } from './inputs.js';
 import { inspect, type CompiledIR } from './ir.js';
 import { openChannel } from './open.js';
@@ -316,14 +316,6 @@ export async function compileForwardSpec<
     channel.close();
     throw error;
   }
-}
-
-function progressOf(
-  event: Parameters<Events['receive']>[0],
-  onProgress: Parameters<Events['receive']>[1],
-): void {
-  if (event.type === 'progress')
-    onProgress?.({ work: event.work, done: event.done, total: event.total });
 }
 
 export function randomSeed(): number {

@@ -60,9 +60,15 @@ export class Events extends EventTarget {
       this.dispatchEvent(
         new RecoveredEvent(event.device, event.snapshotStep, event.repeatedSteps),
       );
-    else if (event.type === 'progress')
-      onProgress?.({ work: event.work, done: event.done, total: event.total });
+    else progressOf(event, onProgress);
   }
+}
+
+/** Reports the progress of compilation, if the event is that. */
+export function progressOf(event: EngineEvent, onProgress?: (progress: Progress) => void): void {
+  if (event.type !== 'progress') return;
+  const { work, done, total } = event;
+  onProgress?.({ work, done, total });
 }
 
 export interface SaveOptions {

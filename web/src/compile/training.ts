@@ -10,7 +10,7 @@ import { TracedModel } from '../nn/model.js';
 import type { Module } from '../nn/module.js';
 import { Captures } from './captures.js';
 import { AttachedForward, Forwards, randomSeed, valuesByName, type CompiledForward } from './forward.js';
-import { guarded, ModelHandle } from './handle.js';
+import { guarded, ModelHandle, progressOf } from './handle.js';
 import { declared, feedOf, fixed } from './inputs.js';
 import { inspect, type CompiledIR, type Graph } from './ir.js';
 import { openChannel } from './open.js';
@@ -105,6 +105,7 @@ export class TrainingHandle<M extends Module, I extends InputDecls>
   private rate: Rate;
   private turn: Promise<unknown> = Promise.resolve(); // of rates that are functions
   private lastId = 0;
+  private destroyed = false;
 
   constructor(
     private readonly lib: Library,
@@ -264,8 +265,11 @@ export class TrainingHandle<M extends Module, I extends InputDecls>
   }
 
   destroy(): void {
+    if (this.destroyed) return;
+    this.destroyed = true;
     this.children.clear();
     this.channel.close();
+    this.planned.model.free();
   }
 }
 
@@ -280,7 +284,7 @@ export async function compileSpec<M extends Module, I extends InputDecls>(
   let handle: TrainingHandle<M, I> | undefined;
   const receive = (event: EngineEvent): void => {
     if (handle) handle.receive(event, spec.onProgress);
-    else if (event.type === 'progress') spec.onProgress?.(event);
+    else progressOf(event, spec.onProgress);
   };
   const channel = await openChannel(spec, receive);
   try {

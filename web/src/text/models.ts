@@ -2,7 +2,7 @@
 import type { Channel } from '../engine/channel.js';
 import type { EngineEvent, GpuReport } from '../engine/protocol.js';
 import { siteOf } from '../trace/site.js';
-import { Events, guarded } from '../compile/handle.js';
+import { Events, guarded, progressOf } from '../compile/handle.js';
 import { openChannel } from '../compile/open.js';
 import type { NotCompleted, RunOptions } from '../compile/specs.js';
 import {
@@ -94,7 +94,7 @@ abstract class TextHandle extends Events {
       if (handle) {
         handle.receive(event, options.onProgress);
         handle.writers.piece(event);
-      } else if (event.type === 'progress') options.onProgress?.(event);
+      } else progressOf(event, options.onProgress);
     });
     try {
       handle = make(channel, await channel.request(create));
