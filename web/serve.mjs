@@ -1,12 +1,9 @@
 // A small server for pages that use the package: ./tg web and the tests in a browser. It serves
 // folders as they are, to this machine alone, and isolates the pages (COOP, COEP), which threads need.
-//
-//   node web/serve.mjs --port 8080 /=web /tensorgrad/=build/web/package
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { extname, join, resolve, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 const types = {
   '.css': 'text/css; charset=utf-8',
@@ -37,7 +34,7 @@ function file_of(path, folders) {
   return file.startsWith(folder + sep) ? file : null;
 }
 
-async function answer(request, response, { folders, isolated }) {
+async function answer(request, response, { folders, isolated, index }) {
   const refuse = (status, headers = {}) => {
     response.writeHead(status, { 'Content-Type': 'text/plain', ...headers });
     response.end(`${status}\n`);
@@ -50,7 +47,7 @@ async function answer(request, response, { folders, isolated }) {
     return refuse(400);
   }
   if (path.includes('\0')) return refuse(400);
-  const file = file_of(path.endsWith('/') ? path + 'index.html' : path, folders);
+  const file = file_of(path.endsWith('/') ? path + index : path, folders);
   const found = file && (await stat(file).catch(() => null));
   if (!found?.isFile()) return refuse(404);
   response.writeHead(200, {
@@ -64,10 +61,11 @@ async function answer(request, response, { folders, isolated }) {
 }
 
 // Serves `folders` ({ '/prefix/': folder }) on 127.0.0.1 and resolves to { origin, close }. Port 0
-// is any free port. Not isolated: without the headers that threads need.
-export async function serve({ folders, port = 0, isolated = true }) {
+// is any free port. `index` is the page of a folder. Not isolated: without the headers that threads
+// need.
+export async function serve({ folders, port = 0, isolated = true, index = 'index.html' }) {
   const server = createServer((request, response) => {
-    answer(request, response, { folders, isolated }).catch(() => response.destroy());
+    answer(request, response, { folders, isolated, index }).catch(() => response.destroy());
   });
   await new Promise((listening, failed) => {
     server.once('error', failed);
@@ -80,23 +78,4 @@ export async function serve({ folders, port = 0, isolated = true }) {
       return new Promise((closed) => server.close(closed));
     },
   };
-}
-
-async function main() {
-  const folders = {};
-  let port = 0;
-  for (let i = 2; i < process.argv.length; ++i) {
-    const word = process.argv[i];
-    if (word === '--port') port = Number(process.argv[++i]);
-    else folders[word.slice(0, word.indexOf('='))] = word.slice(word.indexOf('=') + 1);
-  }
-  const { origin } = await serve({ folders, port });
-  console.log(origin);
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  main().catch((error) => {
-    console.error(`serve: ${error.message}`);
-    process.exitCode = 1;
-  });
 }

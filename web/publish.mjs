@@ -1,0 +1,105 @@
+// What ./tg web does with the package that was built: serve a page that trains with it, pack it for
+// npm, write a folder for a web server, or tell its size. What was made goes to stdout, the rest to
+// stderr.
+//
+//   node web/publish.mjs serve|pack|out|sizes PACKAGE ARGUMENT [--json]
+import { execFile } from 'node:child_process';
+import { copyFile, cp, mkdir, readFile, readdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+
+import { serve } from './serve.mjs';
+
+const web = dirname(fileURLToPath(import.meta.url));
+const page = 'hello.html';
+const [action, folder, argument, ...options] = process.argv.slice(2);
+
+const say = (text) => process.stderr.write(`tg: ${text}\n`);
+// One line on stdout: JSON for programs, `text` for people and scripts.
+const answer = (text, fields) =>
+  process.stdout.write(options.includes('--json') ? `${JSON.stringify(fields)}\n` : `${text}\n`);
+
+// The names of the files that run, below dist/ of the package.
+async function runtime_files() {
+  const names = await readdir(join(folder, 'dist'));
+  return names.filter((name) => /\.(js|mjs|wasm)$/.test(name)).sort();
+}
+
+// Bytes that a page downloads, compressed.
+async function download(entry, binary) {
+  const gzipped = async (name) =>
+    gzipSync(await readFile(join(folder, 'dist', name)), { level: 9 }).length;
+  const scripts = new Set([entry, 'worker.js']);
+  for (const name of scripts) {
+    const text = await readFile(join(folder, 'dist', name), 'utf8');
+    for (const [, imported] of text.matchAll(/(?:from|import)\s*\(?\s*["']\.\/([^"']+)["']/g))
+      scripts.add(imported);
+  }
+  scripts.add(`${binary}.mjs`);
+  let js = 0;
+  for (const name of scripts) js += await gzipped(name);
+  return { js, wasm: await gzipped(`${binary}.wasm`) };
+}
+
+const actions = {
+  async serve() {
+    const folders = { '/': web, '/tensorgrad/': folder };
+    const wanted = argument === '' ? 8080 : Number(argument);
+    const server = await serve({ folders, port: wanted, index: page }).catch((error) => {
+      if (error.code !== 'EADDRINUSE' || argument !== '') throw error;
+      return serve({ folders, index: page });
+    });
+    const address = `${server.origin}/${page}`;
+    answer(address, { event: 'serving', address });
+    say('press ctrl-C to stop');
+  },
+
+  async pack() {
+    const place = dirname(resolve(folder));
+    const { stdout } = await promisify(execFile)(
+      'npm',
+      ['pack', '--json', '--ignore-scripts', '--pack-destination', place],
+      { cwd: folder },
+    );
+    // Older versions of npm name the file of @scope/package wrongly; ours has no scope.
+    const file = join(place, JSON.parse(stdout)[0].filename);
+    answer(file, { event: 'done', file });
+  },
+
+  // The page finds the package beside itself, so that the folder may lie anywhere on a server.
+  async out() {
+    const place = resolve(argument);
+    await mkdir(join(place, 'tensorgrad/dist'), { recursive: true });
+    for (const name of [page, 'index.html']) await copyFile(join(web, page), join(place, name));
+    for (const name of await runtime_files())
+      await cp(join(folder, 'dist', name), join(place, 'tensorgrad/dist', name));
+    answer(place, { event: 'done', folder: place });
+    say('copy the folder to a web server; threads need the headers that docs/browser.md names');
+  },
+
+  // What a page downloads on one thread: a script with what it imports, the script of the workers with
+  // what that imports, and one of the binaries.
+  async sizes() {
+    const everything = await download('index.js', 'tensorgrad');
+    const core = await download('core.js', 'tensorgrad-core');
+    const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
+    answer(
+      `everything  ${kilobytes(everything.wasm + everything.js)}: WebAssembly ` +
+        `${kilobytes(everything.wasm)}, JavaScript ${kilobytes(everything.js)}\n` +
+        `core        ${kilobytes(core.wasm + core.js)}: without text models and tokenizers`,
+      {
+        event: 'done',
+        wasm_gz: everything.wasm,
+        js_gz: everything.js,
+        core_gz: core.wasm + core.js,
+      },
+    );
+  },
+};
+
+actions[action]().catch((error) => {
+  say(`web: ${error.stderr || error.message}`);
+  process.exitCode = 1;
+});
