@@ -90,3 +90,11 @@ export async function open_browser({
     },
   };
 }
+
+// Calls a function of pages/actions.mjs in the page.
+export function act(page, name, options) {
+  return page.evaluate(
+    async ([name, options]) => (await import('/actions.mjs'))[name](options),
+    [name, options],
+  );
+}
