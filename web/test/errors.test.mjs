@@ -62,6 +62,31 @@ test('an error in a function of JavaScript has the line of its call', async () =
   assert.match(error.message, place('// wrong axis here'));
 });
 
+test('the line is known in engines that show less of the stack', async () => {
+  const { captureStackTrace } = Error;
+  const line_in = async () => {
+    const wrong = (m, { x }) => mean(matmul(x, m.fc.W)); // wrong in another engine
+    const error = await error_of(training(wrong, { x: [32, 784] }));
+    assert.match(error.message, place('// wrong in another engine'));
+  };
+  try {
+    Error.captureStackTrace = undefined;
+    await line_in();
+    // A text, as in browsers other than Chrome.
+    Error.captureStackTrace = (target, above) => {
+      const { prepareStackTrace, stackTraceLimit } = Error;
+      Error.prepareStackTrace = undefined;
+      Error.stackTraceLimit = 10;
+      captureStackTrace(target, above);
+      target.stack = target.stack.split('\n').slice(1).join('\n');
+      Object.assign(Error, { prepareStackTrace, stackTraceLimit });
+    };
+    await line_in();
+  } finally {
+    Error.captureStackTrace = captureStackTrace;
+  }
+});
+
 test('an unknown op, and arguments that an op does not have', async () => {
   const unknown = await error_of(
     training((m, { x }) => tg.callOp('sigmoyd', { x })[0], { x: [2] }), // unknown op here

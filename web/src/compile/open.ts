@@ -1,6 +1,6 @@
 // Opens an engine for a handle.
 import { TensorgradError } from '../wasm/errors.js';
-import { loadBinary } from '../wasm/module.js';
+import { loadBinary, type Binary } from '../wasm/module.js';
 import { openHere, openWorker, type Channel } from '../engine/channel.js';
 import type { MakeSession } from '../engine/engine.js';
 import type { EngineEvent } from '../engine/protocol.js';
@@ -13,21 +13,26 @@ export function offerSessions(make: MakeSession): void {
   makeSession = make;
 }
 
-// Threads share memory, which pages have only when they are isolated; Node always has it.
-function threadsOf({ threads = 1 }: RunOptions): number {
+// Threads share memory, which pages have only when they are isolated; Node always has it. They need
+// another binary, which a page may not have.
+async function binaryFor(threads: number): Promise<{ binary: Binary; threads: number }> {
   const { crossOriginIsolated: isolated } = globalThis as { crossOriginIsolated?: boolean };
-  return threads > 1 && isolated !== false ? threads : 1;
+  if (threads > 1 && isolated !== false)
+    try {
+      return { binary: await loadBinary(true), threads };
+    } catch {
+      // one thread computes the same
+    }
+  return { binary: await loadBinary(), threads: 1 };
 }
 
 export async function openChannel(
   options: RunOptions,
   listener: (event: EngineEvent) => void,
 ): Promise<Channel> {
-  const threads = threadsOf(options);
   const open = {
-    binary: await loadBinary(threads > 1),
+    ...(await binaryFor(options.threads ?? 1)),
     device: options.device ?? 'auto',
-    threads,
     snapshotEvery: options.snapshotEvery ?? null,
   };
   if (options.worker === false) return openHere(open, listener, makeSession);

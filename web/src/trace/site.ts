@@ -48,7 +48,7 @@ function frameAbove(entry: Function): Site {
     engine.prepareStackTrace = (_error, frames) => frames;
     engine.captureStackTrace!(holder, entry);
     const frames = holder.stack;
-    if (typeof frames === 'string') return firstSite(frames);
+    if (typeof frames === 'string') return sitesIn(frames)[0] ?? unknown;
     const frame = (frames as Frame[])[0];
     if (!frame) return unknown;
     const file = frame.getFileName() ?? frame.getScriptNameOrSourceURL?.() ?? '';
@@ -59,15 +59,16 @@ function frameAbove(entry: Function): Site {
   }
 }
 
-// Other browsers: the first frame of another file.
+// Engines without it: the first frame of a file that is not in the package's folder.
 function frameOutside(): Site {
-  return firstSite(new Error().stack ?? '');
+  const sites = sitesIn(new Error().stack ?? '');
+  return sites.find((site) => folderOf(site.file) !== own) ?? unknown;
 }
 
-const own = sitesIn(new Error().stack ?? '')[0]?.file;
+const own = folderOf(sitesIn(new Error().stack ?? '')[0]?.file ?? '');
 
-function firstSite(stack: string): Site {
-  return sitesIn(stack).find((site) => site.file !== own) ?? unknown;
+function folderOf(file: string): string {
+  return file.slice(0, file.lastIndexOf('/') + 1);
 }
 
 function sitesIn(stack: string): Site[] {
