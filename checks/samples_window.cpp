@@ -1,4 +1,6 @@
 // Sliding windows and the ops built on them: convolution, pooling; upsampling.
+#include <limits>
+
 #include "checks/samples.h"
 
 namespace tensorgrad::checks {
@@ -103,9 +105,17 @@ void add_pools(Samples& rows) {
   add("whole_image", {2, 2, 3, 4}, {3, 4}, {});
   add("empty_batch", {0, 2, 4, 4}, 2, {});
   add("many_blocks", {2, 8, 24, 24}, 2, {});
+  add("large", {1, 2, 9, 9}, 5, {.stride = 2, .padding = 2});
   rows.push_back({"max_pool2d",
                   "ties",
                   {given({1, 1, 4, 4}, {1, 1, 0, 2, 1, 1, 2, 2})},
+                  [](In x) { return max_pool2d(x[0], 2); },
+                  2e-6,
+                  false});
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  rows.push_back({"max_pool2d",
+                  "nan",
+                  {given({1, 1, 2, 6}, {1, kNan, 2, 3, -1, 0, 3, 2, 5, kNan, 0, -2})},
                   [](In x) { return max_pool2d(x[0], 2); },
                   2e-6,
                   false});

@@ -220,7 +220,7 @@ struct Pool2dOptions {
   std::optional<Pair> stride = {};  // default: the size of the kernel
   Pair padding = 0;
 };
-// At a tie, the first element of the window gets the gradient.
+// At a tie, the first element of the window gets the gradient; padding is -infinity.
 Tensor max_pool2d(Operand x, Pair kernel, Pool2dOptions options = {});
 // Padding counts as zeros in the average.
 Tensor avg_pool2d(Operand x, Pair kernel, Pool2dOptions options = {});

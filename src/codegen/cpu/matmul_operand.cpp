@@ -165,9 +165,10 @@ void Operand::split_right(const Memory& memory, const Piece& piece, float* to, d
   if (strided_)
     return amx_split_right(at(memory, piece), row_stride_, column_stride_, piece.rows,
                            piece.columns, to, sums);
-  float* const room = scratch_floats(usize(piece.rows * piece.columns), 4);
-  pack(memory, piece, piece.columns, room);  // one panel
-  amx_split_right(room, piece.columns, 1, piece.rows, piece.columns, to, sums);
+  const std::int64_t width = round_up(piece.columns, kAmxColumns);
+  float* const room = scratch_floats(usize(piece.rows * width), 4);
+  pack(memory, piece, width, room);  // one panel
+  amx_split_right(room, width, 1, piece.rows, piece.columns, to, sums);
 }
 
 }  // namespace tensorgrad::cpu

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "codegen/cpu/micro_kernel.h"
+#include "support/fail.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "codegen/cpu/panels.cpp"
@@ -180,6 +181,7 @@ HWY_EXPORT(AddParts);
 
 void pack_panels(const float* from, std::int64_t row, std::int64_t rows, std::int64_t columns,
                  std::int64_t NR, std::int64_t depth, float* to) {
+  if (NR % panel_lanes() != 0) internal_error("panels of {} columns are not whole vectors", NR);
   HWY_DYNAMIC_DISPATCH(PackPanels)(from, row, rows, columns, NR, depth, to);
 }
 void pack_turned_panels(const float* from, std::int64_t column, std::int64_t depth,

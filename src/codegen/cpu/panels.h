@@ -5,7 +5,8 @@
 
 namespace tensorgrad::cpu {
 
-// Panels of NR columns, one after the other, row by row; columns past the edge are zero.
+// Panels of NR columns, one after the other, row by row; columns past the edge are zero. NR is a
+// multiple of panel_lanes().
 // Element (i, j) of the matrix [rows, columns] is from[i * row + j]. The panels are `depth` rows
 // long, of which these are the first.
 void pack_panels(const float* from, std::int64_t row, std::int64_t rows, std::int64_t columns,

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,15 +26,16 @@ class CpuBuffer : public Buffer {
  public:
   CpuBuffer(std::int64_t elements, std::string_view what) {
     constexpr std::size_t kAlign = 256;
-    const auto bytes = usize(std::max<std::int64_t>(elements, 1)) * sizeof(float);
-    bytes_ = bytes;
-    memory_.reset(std::calloc(bytes + kAlign, 1));
+    // In WebAssembly, std::size_t has 32 bits.
+    const std::int64_t bytes = std::max<std::int64_t>(elements, 1) * std::int64_t{sizeof(float)};
+    if (std::cmp_less_equal(bytes, std::numeric_limits<std::size_t>::max() - kAlign))
+      memory_.reset(std::calloc(usize(bytes) + kAlign, 1));
     if (!memory_)
-      throw OutOfMemoryError(fmt::format("cpu: out of memory: {} for {}",
-                                         in_mib(static_cast<std::int64_t>(bytes)), what));
+      throw OutOfMemoryError(fmt::format("cpu: out of memory: {} for {}", in_mib(bytes), what));
+    bytes_ = usize(bytes);
     void* start = memory_.get();
-    std::size_t space = bytes + kAlign;
-    floats_ = static_cast<float*>(std::align(kAlign, bytes, start, space));
+    std::size_t space = bytes_ + kAlign;
+    floats_ = static_cast<float*>(std::align(kAlign, bytes_, start, space));
   }
   float* data() const { return floats_; }
   void clear() { std::memset(floats_, 0, bytes_); }
