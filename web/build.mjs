@@ -40,7 +40,9 @@ function probe(library, layer, args) {
   try {
     const number = with_text(library, layer, (name) =>
       with_text(library, JSON.stringify(args), (json) =>
-        with_text(library, '', (empty) => library._tg_model_layer(model, empty, name, json, empty, 0)),
+        with_text(library, '', (empty) =>
+          library._tg_model_layer(model, empty, name, json, empty, 0),
+        ),
       ),
     );
     if (number < 0) throw new Error(library.UTF8ToString(library._tg_error()));
@@ -71,7 +73,13 @@ async function write(file, text) {
 
 async function write_types() {
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-  const options = ['--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--stripInternal'];
+  const options = [
+    '--noEmit',
+    'false',
+    '--declaration',
+    '--emitDeclarationOnly',
+    '--stripInternal',
+  ];
   const args = [tsc, '-p', web, ...options, '--outDir', join(dist, 'types')];
   try {
     await promisify(execFile)(process.execPath, args);

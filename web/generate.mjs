@@ -50,7 +50,8 @@ function pascal(name) {
 }
 function type_of({ kind, words }) {
   if (words) return words.map((word) => `'${word}'`).join(' | ');
-  if (!kinds[kind]) throw new Error(`the registry has a kind that generate.mjs does not know: ${kind}`);
+  if (!kinds[kind])
+    throw new Error(`the registry has a kind that generate.mjs does not know: ${kind}`);
   return kinds[kind];
 }
 function parameter_name(name) {
@@ -67,7 +68,8 @@ function options_fields(optional) {
   return optional
     .map((parameter) => {
       const text = default_text(parameter);
-      return `${text ? comment(text, '  ') : ''}  ${camel(parameter.name)}?: ${type_of(parameter)};\n`;
+      const field = `  ${camel(parameter.name)}?: ${type_of(parameter)};\n`;
+      return (text ? comment(text, '  ') : '') + field;
     })
     .join('');
 }
@@ -86,7 +88,8 @@ function op_text(op) {
   ];
   const result = op.several ? 'Tensor[]' : 'Tensor';
   const names = op.parameters.map((parameter) => parameter.name).join(' ');
-  const made = `/* @__PURE__ */ ${op.several ? 'severalOp' : 'op'}('${op.name}', '${names}', ${required.length})`;
+  const maker = op.several ? 'severalOp' : 'op';
+  const made = `/* @__PURE__ */ ${maker}('${op.name}', '${names}', ${required.length})`;
   return (
     (optional.length > 0 ? `export interface ${options} {\n${options_fields(optional)}}\n` : '') +
     comment(op.sentence) +
@@ -116,49 +119,71 @@ function layer_params(layer, probe) {
   for (const flag of layer.parameters.filter(({ kind }) => kind === 'bool')) {
     const others = probe(layer.name, { ...args, [flag.name]: !flag.default });
     for (const param of params)
-      if (!others.includes(param.name)) param.absent = `this.argument('${flag.name}') === ${!flag.default}`;
+      if (!others.includes(param.name))
+        param.absent = `this.argument('${flag.name}') === ${!flag.default}`;
   }
-  const whole = params.length === names.length; // no layers in it
-  return { params, weights: !whole ? [] : params.some(({ name }) => name === 'W') ? ['W'] : params.map(({ name }) => name) };
+  return { params, weights: weights_of(params, params.length === names.length) };
+}
+
+// The parameters that the options `init` and `decay` mean. `whole`: there are no layers in it.
+function weights_of(params, whole) {
+  if (!whole) return [];
+  return params.some(({ name }) => name === 'W') ? ['W'] : params.map(({ name }) => name);
+}
+
+function base_of(weights) {
+  if (weights.length === 0) return 'LayerOptions';
+  return weights[0] === 'W' ? 'WeightOptions' : 'DecayOptions';
+}
+
+function getter_text({ name, absent }) {
+  const parameter = `this.parameter('${name}')`;
+  const [type, value] = absent
+    ? ['Tensor | null', `${absent} ? null : ${parameter}`]
+    : ['Tensor', parameter];
+  return `  get ${name}(): ${type} {\n    return ${value};\n  }\n`;
 }
 
 function layer_text(layer, probe) {
-  const required = layer.parameters.filter((parameter) => !('default' in parameter));
-  const optional = layer.parameters.filter((parameter) => 'default' in parameter);
+  const { name, sentence, parameters } = layer;
+  const required = parameters.filter((parameter) => !('default' in parameter));
+  const optional = parameters.filter((parameter) => 'default' in parameter);
   const { params, weights } = layer_params(layer, probe);
-  const fields = field_names[layer.name] ?? {};
-  const field = (parameter) => fields[parameter.name] ?? parameter_name(parameter.name);
-  const base = weights[0] === 'W' ? 'WeightOptions' : weights.length > 0 ? 'DecayOptions' : 'LayerOptions';
-  const options = options_names[layer.name] ?? `${layer.name}Options`;
-  const list = (names) => `[${names.map((name) => `'${name}'`).join(', ')}]`;
-  const type =
-    `{ name: '${layer.name}', params: ${list(layer.parameters.map(({ name }) => name))}, required: ${required.length}, ` +
-    `weights: ${list(weights)}, inputs: ${list(layer.inputs.map(({ name }) => name))} }`;
-  const inputs = layer.inputs.map((input) => `${parameter_name(input.name)}: Tensor`).join(', ');
-  const getter = ({ name, absent }) =>
-    absent
-      ? `  get ${name}(): Tensor | null {\n    return ${absent} ? null : this.parameter('${name}');\n  }\n`
-      : `  get ${name}(): Tensor {\n    return this.parameter('${name}');\n  }\n`;
-  return (
-    `export interface ${options} extends ${base} {\n${options_fields(optional)}}\n` +
-    comment(layer.sentence) +
-    `export class ${layer.name} extends Layer {\n` +
-    required.map((parameter) => `  readonly ${field(parameter)}: ${type_of(parameter)};\n`).join('') +
-    `  constructor(${[...required.map((parameter) => `${field(parameter)}: ${type_of(parameter)}`), `options: ${options} = {}`].join(', ')}) {\n` +
-    `    super(${type}, [${[...required.map(field), 'options'].join(', ')}], ${layer.name});\n` +
-    required.map((parameter) => `    this.${field(parameter)} = ${field(parameter)};\n`).join('') +
-    '  }\n' +
-    params.map(getter).join('') +
-    `  fwd(${inputs}): Tensor {\n    return this.apply([${layer.inputs.map((input) => parameter_name(input.name)).join(', ')}], this.fwd);\n  }\n` +
-    '}\n'
-  );
+  const fields = required.map((parameter) => ({
+    field: field_names[name]?.[parameter.name] ?? parameter_name(parameter.name),
+    type: type_of(parameter),
+  }));
+  const options = options_names[name] ?? `${name}Options`;
+  const type = `type_of_${name}`;
+  const all = (list) => list.map((each) => each.name).join(' ');
+  const inputs = layer.inputs.map((input) => parameter_name(input.name));
+  const given = [...fields.map(({ field }) => field), 'options'].join(', ');
+  const typed = [
+    ...fields.map(({ field, type: each }) => `${field}: ${each}`),
+    `options: ${options} = {}`,
+  ];
+  return [
+    `export interface ${options} extends ${base_of(weights)} {\n${options_fields(optional)}}\n`,
+    `const ${type} = /* @__PURE__ */ layerType('${name}', '${all(parameters)}', `,
+    `${required.length}, '${weights.join(' ')}', '${all(layer.inputs)}');\n`,
+    comment(sentence),
+    `export class ${name} extends Layer {\n`,
+    ...fields.map(({ field, type: each }) => `  readonly ${field}: ${each};\n`),
+    `  constructor(${typed.join(', ')}) {\n    super(${type}, [${given}], ${name});\n`,
+    ...fields.map(({ field }) => `    this.${field} = ${field};\n`),
+    '  }\n',
+    ...params.map(getter_text),
+    `  fwd(${inputs.map((input) => `${input}: Tensor`).join(', ')}): Tensor {\n`,
+    `    return this.apply([${inputs.join(', ')}], this.fwd);\n  }\n}\n`,
+  ].join('');
 }
 
 /** The text of generated/layers.ts. */
 export function layers_module({ layers }, probe) {
   return (
     '// Generated from the registry by generate.mjs.\n' +
-    "import { Layer, type DecayOptions, type LayerOptions, type WeightOptions } from '../nn/layer.js';\n" +
+    "import { Layer, layerType } from '../nn/layer.js';\n" +
+    "import type { DecayOptions, LayerOptions, WeightOptions } from '../nn/layer.js';\n" +
     "import type { Tensor } from '../trace/tensor.js';\n\n" +
     layers.map((layer) => layer_text(layer, probe)).join('\n')
   );

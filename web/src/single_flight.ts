@@ -3,8 +3,8 @@
 export type SingleFlightResult<R> = { kind: 'completed'; value: R } | { kind: 'aborted' };
 
 /**
- * Wraps an asynchronous function so that one call is under way and one waits. A newer call takes the
- * place of the one that waits, whose result is then 'aborted'.
+ * Wraps an asynchronous function so that one call is under way and one waits. A newer call takes
+ * the place of the one that waits, whose result is then 'aborted'.
  */
 export function singleFlight<A, R>(
   fn: (arg: A) => Promise<R>,

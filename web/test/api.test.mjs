@@ -7,28 +7,36 @@ import { package_folder, tg } from './package.mjs';
 
 const words = (text) => text.trim().split(/\s+/);
 const version_0_4_6 = words(`
-  ShapeError capture add sub mul div min max clamp sqrt rsqrt log exp relu neg abs tanh sigmoid erf sin cos gelu silu
-  leakyRelu softplus square dropout randn stopGradient less greater where mean sum argmax argmin reshape permute
-  swapAxes splitHeads mergeHeads rope matmul oneHot arange embedding takeAlongAxis zeros ones softmaxCausal logSoftmax
-  softmax whereCausal categorical conv2d maxPool2d nearestUpsample2d narrow concat stack split lr Captures compile
-  compileForward trace traceForward checkWebGPU loadSafetensors Module init singleFlight Linear LayerNorm RMSNorm
-  Embedding Conv2d crossEntropy nllLoss getOpInputs
+  ShapeError capture add sub mul div min max clamp sqrt rsqrt log exp relu neg abs tanh sigmoid
+  erf sin cos gelu silu leakyRelu softplus square dropout randn stopGradient less greater where
+  mean sum argmax argmin reshape permute swapAxes splitHeads mergeHeads rope matmul oneHot
+  arange embedding takeAlongAxis zeros ones softmaxCausal logSoftmax softmax whereCausal
+  categorical conv2d maxPool2d nearestUpsample2d narrow concat stack split lr Captures compile
+  compileForward trace traceForward checkWebGPU loadSafetensors Module init singleFlight Linear
+  LayerNorm RMSNorm Embedding Conv2d crossEntropy nllLoss getOpInputs
 `);
 const version_0_0_12 = words(`
-  compileModule compileToIR paramInput tensorInput stateInput linearFwd layerNormFwd addScalar mulScalar meanLast
-  sumLast sumAll sliceLastRange transpose matmulBatched broadcastTo softmaxCausalLast logSoftmaxLast crossEntropyLast nn
+  compileModule compileToIR paramInput tensorInput stateInput linearFwd layerNormFwd addScalar
+  mulScalar meanLast sumLast sumAll sliceLastRange transpose matmulBatched broadcastTo
+  softmaxCausalLast logSoftmaxLast crossEntropyLast nn
 `);
 
 test('the names of versions 0.4.6 and 0.0.12', () => {
   const missing = [...version_0_4_6, ...version_0_0_12].filter((name) => tg[name] === undefined);
   assert.deepEqual(missing, []);
-  const namespaces = { lr: 'linear cosineAnnealing warmup staircase multiStep', init: 'randn zeros ones kaiming literal' };
+  const namespaces = {
+    lr: 'linear cosineAnnealing warmup staircase multiStep',
+    init: 'randn zeros ones kaiming literal',
+  };
   for (const [name, members] of Object.entries(namespaces))
     for (const member of words(members)) assert.equal(typeof tg[name][member], 'function', member);
-  assert.deepEqual(Object.keys(tg.nn).sort(), words(`
-    Conv2d Embedding LayerNorm Linear RMSNorm crossEntropy crossEntropyLast layerNormFwd linearFwd mergeHeads nllLoss
-    splitHeads unsplitHeads
-  `));
+  assert.deepEqual(
+    Object.keys(tg.nn).sort(),
+    words(`
+  Conv2d Embedding LayerNorm Linear RMSNorm crossEntropy crossEntropyLast layerNormFwd linearFwd
+  mergeHeads nllLoss splitHeads unsplitHeads
+  `),
+  );
 });
 
 async function registry() {
@@ -41,9 +49,18 @@ async function registry() {
 test('every op and layer of the registry has a function or a class', async () => {
   const { ops, layers } = await registry();
   assert.ok(ops.length > 100 && layers.length > 10);
-  const others = { maximum: 'max', minimum: 'min', max: 'amax', min: 'amin', var: 'variance', gelu_tanh: 'gelu', masked_cross_entropy: 'crossEntropy' };
+  const others = {
+    maximum: 'max',
+    minimum: 'min',
+    max: 'amax',
+    min: 'amin',
+    var: 'variance',
+    gelu_tanh: 'gelu',
+    masked_cross_entropy: 'crossEntropy',
+  };
   const camel = (name) => name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
-  for (const { name } of ops) assert.equal(typeof tg[others[name] ?? camel(name)], 'function', name);
+  for (const { name } of ops)
+    assert.equal(typeof tg[others[name] ?? camel(name)], 'function', name);
   for (const { name } of layers) assert.ok(tg[name].prototype instanceof tg.Layer, name);
 });
 
@@ -85,7 +102,9 @@ test('arguments: in order, by name, and with the names of the registry', async (
   const { outputs } = result;
   for (let i = 0; `a${i}` in outputs; ++i) {
     assert.equal(outputs[`a${i}`].length, outputs[`b${i}`].length, `form ${i}`);
-    outputs[`a${i}`].forEach((value, k) => assert.ok(Math.abs(value - outputs[`b${i}`][k]) < 1e-6, `form ${i}`));
+    outputs[`a${i}`].forEach((value, k) =>
+      assert.ok(Math.abs(value - outputs[`b${i}`][k]) < 1e-6, `form ${i}`),
+    );
   }
   net.destroy();
 });
@@ -102,18 +121,33 @@ test('every layer can be part of a model that trains', async () => {
     Linear: [new tg.Linear(16, 16), (m, x) => m.fwd(x)],
     LayerNorm: [new tg.LayerNorm(16, { bias: false }), (m, x) => m.fwd(x)],
     RMSNorm: [new tg.RMSNorm(16), (m, x) => m.fwd(x)],
-    Conv2d: [new tg.Conv2d(4, 6, [3, 1], { padding: [1, 0], groups: 2 }), (m, x) => m.fwd(images(x))],
+    Conv2d: [
+      new tg.Conv2d(4, 6, [3, 1], { padding: [1, 0], groups: 2 }),
+      (m, x) => m.fwd(images(x)),
+    ],
     Conv1d: [new tg.Conv1d(16, 3), (m, x) => m.fwd(x)],
-    SelfAttention: [new tg.SelfAttention(16, 4, { groups: 2, ropeBase: 10000 }), (m, x) => m.fwd(x)],
+    SelfAttention: [
+      new tg.SelfAttention(16, 4, { groups: 2, ropeBase: 10000 }),
+      (m, x) => m.fwd(x),
+    ],
     FeedForward: [new tg.FeedForward(16, 32, { activation: 'silu' }), (m, x) => m.fwd(x)],
     TransformerBlock: [new tg.TransformerBlock(16, 2, { norm: 'rms' }), (m, x) => m.fwd(x)],
     MambaBlock: [new tg.MambaBlock(16, { state: 4, discretisation: 'zoh' }), (m, x) => m.fwd(x)],
     Mamba2Block: [new tg.Mamba2Block(16, { state: 4, headSize: 8, chunk: 2 }), (m, x) => m.fwd(x)],
     Embedding: [new tg.Embedding(8, 4), (m, x, ids) => m.fwd(ids)],
-    Transformer: [new tg.Transformer({ vocab: 8, dim: 8, context: 4, layers: 1, heads: 2 }), (m, x, ids) => m.fwd(ids)],
+    Transformer: [
+      new tg.Transformer({ vocab: 8, dim: 8, context: 4, layers: 1, heads: 2 }),
+      (m, x, ids) => m.fwd(ids),
+    ],
     Mamba: [new tg.Mamba({ vocab: 8, dim: 8, layers: 1, state: 4 }), (m, x, ids) => m.fwd(ids)],
-    Mamba2: [new tg.Mamba2({ vocab: 8, dim: 8, layers: 1, state: 4, headSize: 8 }), (m, x, ids) => m.fwd(ids)],
-    LanguageModel: [new tg.LanguageModel({ vocab: 8, dim: 16, layers: 'attention mamba' }), (m, x, ids) => m.fwd(ids)],
+    Mamba2: [
+      new tg.Mamba2({ vocab: 8, dim: 8, layers: 1, state: 4, headSize: 8 }),
+      (m, x, ids) => m.fwd(ids),
+    ],
+    LanguageModel: [
+      new tg.LanguageModel({ vocab: 8, dim: 16, layers: 'attention mamba' }),
+      (m, x, ids) => m.fwd(ids),
+    ],
   };
   const { layers } = await registry();
   for (const { name, parameters, inputs } of layers) {
@@ -129,8 +163,14 @@ test('every layer can be part of a model that trains', async () => {
       device: 'cpu',
       worker: false,
     });
-    assert.ok(train.paramNames.length > 0 && train.paramNames.every((own) => own.startsWith('part.')), name);
-    const feed = { x: Float32Array.from({ length: 128 }, (_, i) => Math.sin(i)), ids: Int32Array.from({ length: 8 }, (_, i) => i) };
+    assert.ok(
+      train.paramNames.length > 0 && train.paramNames.every((own) => own.startsWith('part.')),
+      name,
+    );
+    const feed = {
+      x: Float32Array.from({ length: 128 }, (_, i) => Math.sin(i)),
+      ids: Int32Array.from({ length: 8 }, (_, i) => i),
+    };
     const losses = [];
     for (let i = 0; i < 3; ++i) {
       const step = await train.step(feed);

@@ -30,7 +30,8 @@ const training = (url, options) => `
     ${options},
   });
   const losses = [];
-  for (let i = 0; i < 5; ++i) losses.push((await train.step({ x: new Float32Array(8).fill(1) })).loss);
+  const x = new Float32Array(8).fill(1);
+  for (let i = 0; i < 5; ++i) losses.push((await train.step({ x })).loss);
   train.destroy();
   parentPort.postMessage(losses);
 `;

@@ -10,12 +10,20 @@ class Net extends Module {
   fc = new Linear(128, 10);
 }
 const training = (loss, inputs, options = {}) =>
-  compile({ model: new Net(), loss, inputs, optimizer: { kind: 'adam', lr: 0.01 }, ...cpu, ...options });
+  compile({
+    model: new Net(),
+    loss,
+    inputs,
+    optimizer: { kind: 'adam', lr: 0.01 },
+    ...cpu,
+    ...options,
+  });
 
 // The line of this file that contains the text.
 import { readFileSync } from 'node:fs';
 const own = readFileSync(new URL(import.meta.url), 'utf8').split('\n');
-const line_of = (text) => own.findIndex((line) => line.includes(text) && !line.includes('line_of')) + 1;
+const line_of = (text) =>
+  own.findIndex((line) => line.includes(text) && !line.includes('line_of')) + 1;
 const place = (text) => new RegExp(`errors\\.test\\.mjs:${line_of(text)}\\b`);
 
 async function error_of(promise) {
@@ -95,7 +103,9 @@ test('an unknown op, and arguments that an op does not have', async () => {
   assert.match(unknown.message, /sigmoyd: there is no op of this name/);
   assert.match(unknown.message, /sigmoid/);
   assert.match(unknown.message, place('// unknown op here'));
-  const option = await error_of(training((m, { x }) => tg.sum(x, 0, { keepdim: true }), { x: [2] }));
+  const option = await error_of(
+    training((m, { x }) => tg.sum(x, 0, { keepdim: true }), { x: [2] }),
+  );
   assert.match(option.message, /sum: there is no parameter 'keepdim'/);
   const many = await error_of(training((m, { x }) => tg.exp(x, 3), { x: [2] }));
   assert.match(many.message, /exp.*argument 2/s);
@@ -104,7 +114,9 @@ test('an unknown op, and arguments that an op does not have', async () => {
 test('operands that are no tensors of this trace', async () => {
   const text = await error_of(training((m, { x }) => mean(tg.add(x, 'one')), { x: [2] }));
   assert.match(text.message, /add: 'b' must be a tensor, a parameter or a number/);
-  const stranger = await error_of(training((m, { x }) => mean(tg.add(x, new Net().fc.W)), { x: [2] }));
+  const stranger = await error_of(
+    training((m, { x }) => mean(tg.add(x, new Net().fc.W)), { x: [2] }),
+  );
   assert.match(stranger.message, /add: a parameter does not belong to the model/);
   let kept;
   await error_of(training((m, { x }) => ((kept = x), 'no tensor'), { x: [2] }));
@@ -115,7 +127,10 @@ test('operands that are no tensors of this trace', async () => {
 
 test('functions that return no tensor', async () => {
   const nothing = await error_of(training(() => undefined, { x: [2] }));
-  assert.match(nothing.message, /compile: the function must return a tensor.*it returned undefined/);
+  assert.match(
+    nothing.message,
+    /compile: the function must return a tensor.*it returned undefined/,
+  );
   const promise = await error_of(training(async (m, { x }) => mean(x), { x: [2] }));
   assert.match(promise.message, /it returned a promise/);
   const matrix = await error_of(training((m, { x }) => m.fc.fwd(x), { x: [2, 128] }));
@@ -142,10 +157,14 @@ test('names that occur twice', async () => {
 
 for (const worker of [true, false])
   test(`what is fed: ${worker ? 'to a worker' : 'in this thread'}`, async () => {
-    const train = await training((m, { x, y }) => tg.crossEntropy(m.fc.fwd(x), y), {
-      x: [2, 128],
-      y: { shape: [2], dtype: 'i32' },
-    }, { worker });
+    const train = await training(
+      (m, { x, y }) => tg.crossEntropy(m.fc.fwd(x), y),
+      {
+        x: [2, 128],
+        y: { shape: [2], dtype: 'i32' },
+      },
+      { worker },
+    );
     const x = new Float32Array(256);
     const y = new Int32Array(2);
     const failure = async (feed) => {
@@ -162,13 +181,19 @@ for (const worker of [true, false])
     assert.match(short, /f32\[2,128\]/);
     assert.match(short, /255/);
     assert.match(await failure({ x, y, z: x }), /'z'/);
-    assert.match(await failure({ x: y, y }), /'x' is f32\[2,128\]: it was given Int32Array\n {2}hint: new Float32Array/);
+    assert.match(
+      await failure({ x: y, y }),
+      /'x' is f32\[2,128\]: it was given Int32Array\n {2}hint: new Float32Array/,
+    );
     assert.match(await failure({ x: new Float64Array(256), y }), /Float64Array/);
     assert.match(await failure({ x: [...x], y }), /it was given Array/);
     assert.match(await failure({ x: null, y }), /it was given null/);
     const detached = new Float32Array(256);
     structuredClone(detached, { transfer: [detached.buffer] });
-    assert.match(await failure({ x: detached, y }), /'x' is f32\[2,128\]: the buffer of its values is detached/);
+    assert.match(
+      await failure({ x: detached, y }),
+      /'x' is f32\[2,128\]: the buffer of its values is detached/,
+    );
     const id = await train.step({ x, y: new Int32Array([0, 10]) });
     assert.equal(id.kind, 'failed');
     assert.match(id.error.message, /10/);
@@ -180,9 +205,18 @@ for (const worker of [true, false])
 test('specs that are wrong', async () => {
   const loss = (m, { x }) => mean(m.fc.fwd(x));
   const inputs = { x: [2, 128] };
-  assert.match((await error_of(compile({ model: new Net(), loss, inputs, ...cpu }))).message, /the optimizer is missing/);
-  assert.match((await error_of(training(loss, { x: { dtype: 'f32' } }))).message, /inputs: 'x' needs a shape/);
-  assert.match((await error_of(training(loss, inputs, { precision: 'half' }))).message, /precision: 'half' is not available/);
+  assert.match(
+    (await error_of(compile({ model: new Net(), loss, inputs, ...cpu }))).message,
+    /the optimizer is missing/,
+  );
+  assert.match(
+    (await error_of(training(loss, { x: { dtype: 'f32' } }))).message,
+    /inputs: 'x' needs a shape/,
+  );
+  assert.match(
+    (await error_of(training(loss, inputs, { precision: 'half' }))).message,
+    /precision: 'half' is not available/,
+  );
   assert.match((await error_of(training(loss, inputs, { without: ['fusion'] }))).message, /fusion/);
   const nowhere = await error_of(training(loss, inputs, { device: 'webgpu' }));
   assert.equal(nowhere.kind, 'device');
@@ -196,9 +230,15 @@ test('parameters that are wrong', () => {
       this.w = this.param(shape, options);
     }
   }
-  assert.throws(() => new Wrong([2, -1]), /param: a size must be an integer that is not negative: -1, at .*errors\.test/);
+  assert.throws(
+    () => new Wrong([2, -1]),
+    /param: a size must be an integer that is not negative: -1, at .*errors\.test/,
+  );
   assert.throws(() => new Wrong([2], { dtype: 'i32' }), /parameters are f32, not i32/);
-  assert.throws(() => new Wrong([2], { init: tg.init.literal(new Float32Array(3)) }), /f32\[2\] needs 2 values: init\.literal has 3/);
+  assert.throws(
+    () => new Wrong([2], { init: tg.init.literal(new Float32Array(3)) }),
+    /f32\[2\] needs 2 values: init\.literal has 3/,
+  );
 });
 
 test('a layer that is wrong', async () => {

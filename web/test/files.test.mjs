@@ -7,7 +7,18 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { random, repository, sine_batch, tg } from './package.mjs';
 
-const { compile, Linear, loadSafetensors, mean, Module, readCheckpoint, relu, saveSafetensors, square, sub } = tg;
+const {
+  compile,
+  Linear,
+  loadSafetensors,
+  mean,
+  Module,
+  readCheckpoint,
+  relu,
+  saveSafetensors,
+  square,
+  sub,
+} = tg;
 
 class Mlp extends Module {
   l1 = new Linear(1, 16);
@@ -63,7 +74,10 @@ test('parameters alone, and files of another model', async () => {
   await net.load(bytes);
   assert.deepEqual(await net.downloadParams(), params);
   await net.load(saveSafetensors(params, { shapes }));
-  await assert.rejects(net.load(saveSafetensors({ other: new Float32Array(3) }), 'other.safetensors'), /l1\.W|other/);
+  await assert.rejects(
+    net.load(saveSafetensors({ other: new Float32Array(3) }), 'other.safetensors'),
+    /l1\.W|other/,
+  );
   assert.deepEqual(await net.downloadParams(), params);
   train.destroy();
   net.destroy();
@@ -91,7 +105,10 @@ test('safetensors there and back', () => {
   assert.deepEqual(read.shapes, { a: [2, 2], b: [3] });
   assert.deepEqual(read.metadata, { by: 'me' });
   assert.deepEqual(loadSafetensors(bytes.buffer).tensors, tensors);
-  assert.throws(() => saveSafetensors(tensors, { shapes: { a: [3] } }), /'a' has 4 values: f32\[3\] needs 3/);
+  assert.throws(
+    () => saveSafetensors(tensors, { shapes: { a: [3] } }),
+    /'a' has 4 values: f32\[3\] needs 3/,
+  );
   assert.throws(() => loadSafetensors(bytes.slice(0, 40)), /exceeds buffer/);
   assert.throws(() => loadSafetensors(bytes.slice(0, -2)), /outside of the file/);
 });
@@ -99,36 +116,84 @@ test('safetensors there and back', () => {
 // The command line tool of the native build, if there is one.
 const tool = process.env.TENSORGRAD_TOOL ?? join(repository, 'build/release/bin/tg');
 
-test('the command line tool reads a checkpoint of the package', { skip: !existsSync(tool) && 'no native build' }, async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tensorgrad-'));
-  try {
-    const train = await compile(spec());
-    for (let i = 0; i < 3; ++i) await train.step(sine_batch(random(i), 32));
-    const file = join(folder, 'model.safetensors');
-    writeFileSync(file, await train.save());
-    const text = execFileSync(tool, ['inspect', file], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-    assert.match(text, /l1\.W/);
-    train.destroy();
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
+test(
+  'the command line tool reads a checkpoint of the package',
+  { skip: !existsSync(tool) && 'no native build' },
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tensorgrad-'));
+    try {
+      const train = await compile(spec());
+      for (let i = 0; i < 3; ++i) await train.step(sine_batch(random(i), 32));
+      const file = join(folder, 'model.safetensors');
+      writeFileSync(file, await train.save());
+      const text = execFileSync(tool, ['inspect', file], {
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      assert.match(text, /l1\.W/);
+      train.destroy();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
 
-test('a text model goes from the tool to the package and back', { skip: !existsSync(tool) && 'no native build' }, async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'tensorgrad-'));
-  const tg_tool = (...args) => execFileSync(tool, args, { encoding: 'utf8', cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
-  try {
-    const text = 'the cat sat on the mat. the dog sat on the log. '.repeat(60);
-    writeFileSync(join(folder, 'text.txt'), text);
-    const sizes = ['--dim', '16', '--layers', '1', '--heads', '2', '--context', '32'];
-    tg_tool('train', 'text', 'text.txt', '--out', 'run', '--steps', '20', '--batch', '2', ...sizes, '--device', 'cpu');
-    const files = execFileSync('find', [folder, '-name', '*.safetensors'], { encoding: 'utf8' }).trim().split('\n').sort();
-    const generator = await tg.TextGenerator.create(readFileSync(files.at(-1)), { device: 'cpu' });
-    const written = await generator.generate('the cat', { tokens: 20, temperature: 0 });
-    const native = tg_tool('generate', 'run', '--prompt', 'the cat', '--tokens', '20', '--temperature', '0', '--device', 'cpu');
-    assert.ok(native.includes(written.trim()), `${JSON.stringify(native)} and ${JSON.stringify(written)}`);
-    generator.destroy();
-  } finally {
-    rmSync(folder, { recursive: true });
-  }
-});
+test(
+  'a text model goes from the tool to the package and back',
+  { skip: !existsSync(tool) && 'no native build' },
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tensorgrad-'));
+    const tg_tool = (...args) =>
+      execFileSync(tool, args, {
+        encoding: 'utf8',
+        cwd: folder,
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+    try {
+      const text = 'the cat sat on the mat. the dog sat on the log. '.repeat(60);
+      writeFileSync(join(folder, 'text.txt'), text);
+      const sizes = ['--dim', '16', '--layers', '1', '--heads', '2', '--context', '32'];
+      tg_tool(
+        'train',
+        'text',
+        'text.txt',
+        '--out',
+        'run',
+        '--steps',
+        '20',
+        '--batch',
+        '2',
+        ...sizes,
+        '--device',
+        'cpu',
+      );
+      const files = execFileSync('find', [folder, '-name', '*.safetensors'], { encoding: 'utf8' })
+        .trim()
+        .split('\n')
+        .sort();
+      const generator = await tg.TextGenerator.create(readFileSync(files.at(-1)), {
+        device: 'cpu',
+      });
+      const written = await generator.generate('the cat', { tokens: 20, temperature: 0 });
+      const native = tg_tool(
+        'generate',
+        'run',
+        '--prompt',
+        'the cat',
+        '--tokens',
+        '20',
+        '--temperature',
+        '0',
+        '--device',
+        'cpu',
+      );
+      assert.ok(
+        native.includes(written.trim()),
+        `${JSON.stringify(native)} and ${JSON.stringify(written)}`,
+      );
+      generator.destroy();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);

@@ -20,7 +20,13 @@ function completed(result) {
 const numbers = (size) => Float32Array.from({ length: size }, (_, i) => Math.sin(i));
 
 test('a forward program with parameters of its own', async () => {
-  const net = await compileForward({ model: new Net(), forward, inputs: { x: [4, 3] }, seed: 3, device: 'cpu' });
+  const net = await compileForward({
+    model: new Net(),
+    forward,
+    inputs: { x: [4, 3] },
+    seed: 3,
+    device: 'cpu',
+  });
   assert.deepEqual(net.paramNames, ['l1.W', 'l1.b', 'l2.W', 'l2.b']);
   const { output, shape } = completed(await net.run({ x: numbers(12) }));
   assert.deepEqual(shape, [4, 2]);
@@ -28,7 +34,10 @@ test('a forward program with parameters of its own', async () => {
   params['l2.W'].fill(0);
   params['l2.b'].set([1, -2]);
   await net.uploadParams(params);
-  assert.deepEqual([...completed(await net.run({ x: numbers(12) })).output], [1, -2, 1, -2, 1, -2, 1, -2]);
+  assert.deepEqual(
+    [...completed(await net.run({ x: numbers(12) })).output],
+    [1, -2, 1, -2, 1, -2, 1, -2],
+  );
   assert.notDeepEqual([...output], [1, -2, 1, -2, 1, -2, 1, -2]);
   net.destroy();
 });
@@ -59,7 +68,11 @@ test('the least recently used sizes are dropped', async () => {
     optimizer: { kind: 'sgd', lr: 0.1 },
     ...cpu,
   });
-  const net = await train.attach({ forward: counting, inputs: { x: [null, 3] }, maxCachedShapes: 2 });
+  const net = await train.attach({
+    forward: counting,
+    inputs: { x: [null, 3] },
+    maxCachedShapes: 2,
+  });
   const run = async (rows) => completed(await net.run({ x: numbers(3 * rows) }));
   for (const rows of [1, 2, 1, 3, 1, 2]) await run(rows);
   assert.deepEqual(traced, [1, 2, 3, 2]); // 2 was dropped for 3, and 1 was used
@@ -100,8 +113,16 @@ test('all nulls of a call are the same size', async () => {
 });
 
 test('null is for forward programs only, once per input', async () => {
-  const spec = { model: new Net(), loss: (m, { x }) => mean(forward(m, { x })), optimizer: { kind: 'sgd', lr: 1 }, ...cpu };
-  await assert.rejects(compile({ ...spec, inputs: { x: [null, 3] } }), /'x' is \[null, 3\]: null is for forward programs/);
+  const spec = {
+    model: new Net(),
+    loss: (m, { x }) => mean(forward(m, { x })),
+    optimizer: { kind: 'sgd', lr: 1 },
+    ...cpu,
+  };
+  await assert.rejects(
+    compile({ ...spec, inputs: { x: [null, 3] } }),
+    /'x' is \[null, 3\]: null is for forward programs/,
+  );
   await assert.rejects(
     compileForward({ model: new Net(), forward, inputs: { x: [null, null] }, ...cpu }),
     /'x' has more than one null/,
@@ -130,7 +151,13 @@ test('an attached program sees every update', async () => {
 test('outputs are f32 or i32, as declared', async () => {
   const model = new Net();
   const largest = (m, { x }) => tg.argmax(forward(m, { x }), -1);
-  const net = await compileForward({ model, forward: largest, inputs: { x: [4, 3] }, output: 'i32', ...cpu });
+  const net = await compileForward({
+    model,
+    forward: largest,
+    inputs: { x: [4, 3] },
+    output: 'i32',
+    ...cpu,
+  });
   const { output } = completed(await net.run({ x: numbers(12) }));
   assert.ok(output instanceof Int32Array && output.length === 4);
   net.destroy();

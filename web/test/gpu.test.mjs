@@ -1,8 +1,16 @@
-// The package on a GPU in Node, through npm's `webgpu`: on the machine's GPU, or on a software driver
-// (chromium's SwiftShader, Mesa's llvmpipe). Skipped where there is neither.
+// The package on a GPU in Node, through npm's `webgpu`: on the machine's GPU, or on a software
+// driver (chromium's SwiftShader, Mesa's llvmpipe). Skipped where there is neither.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -13,7 +21,10 @@ const folder = mkdtempSync(join(tmpdir(), 'tensorgrad-gpu-'));
 after(() => rmSync(folder, { recursive: true }));
 mkdirSync(join(folder, 'node_modules'));
 cpSync(package_folder, join(folder, 'node_modules/tensorgrad'), { recursive: true });
-symlinkSync(fileURLToPath(new URL('../node_modules/webgpu', import.meta.url)), join(folder, 'node_modules/webgpu'));
+symlinkSync(
+  fileURLToPath(new URL('../node_modules/webgpu', import.meta.url)),
+  join(folder, 'node_modules/webgpu'),
+);
 
 const swiftshader = '/usr/lib/chromium/vk_swiftshader_icd.json';
 const env = { ...process.env };
@@ -49,14 +60,18 @@ const adapter = find_adapter();
 const skip = !adapter.found && 'there is no adapter';
 
 const program = `
-  import { add, capture, compile, dropout, init, Linear, mean, Module, mul, relu, square, sub, tanh } from 'tensorgrad';
+  import { capture, compile, dropout, init, Linear, mean, Module } from 'tensorgrad';
+  import { mul, relu, square, sub, tanh } from 'tensorgrad';
   // Software drivers take seconds to compile a matmul, so that only one test has one.
   class Curve extends Module {
     a = this.param([1, 8], { init: init.randn({ scale: 1 }) });
     b = this.param([1, 8], { init: init.randn({ scale: 1 }) });
   }
   class Mlp extends Module { l1 = new Linear(1, 16); l2 = new Linear(16, 1); }
-  const predict = (m, x) => m.l1 ? m.l2.fwd(relu(m.l1.fwd(x))) : mean(mul(tanh(mul(x, m.a)), m.b), -1, { keepDims: true });
+  const predict = (m, x) => {
+    if (m.l1) return m.l2.fwd(relu(m.l1.fwd(x)));
+    return mean(mul(tanh(mul(x, m.a)), m.b), -1, { keepDims: true });
+  };
   const spec = (options) => ({
     model: new Curve(),
     loss: (m, { x, y }) => mean(square(sub(dropout(predict(m, x), 0.1), y))),
@@ -70,7 +85,8 @@ const program = `
     const x = Float32Array.from({ length: 64 }, (_, k) => 3 * Math.sin(64 * i + k));
     return { x, y: x.map(Math.sin) };
   };
-  const plain = (params) => Object.fromEntries(Object.entries(params).map(([name, values]) => [name, [...values]]));
+  const plain = (params) =>
+    Object.fromEntries(Object.entries(params).map(([name, values]) => [name, [...values]]));
   async function train_steps(options, steps, during = () => undefined) {
     const train = await compile(spec(options));
     const events = [];
@@ -103,7 +119,9 @@ test('training on the GPU is like training on the CPU', { skip }, () => {
   assert.deepEqual(gpu.gpu, { ok: true, message: '' });
   assert.equal(gpu.counts.submits, 1);
   assert.equal(gpu.counts.passes, 1);
-  gpu.losses.forEach((loss, i) => assert.ok(Math.abs(loss - cpu.losses[i]) < 1e-4 * cpu.losses[i] + 1e-6));
+  gpu.losses.forEach((loss, i) =>
+    assert.ok(Math.abs(loss - cpu.losses[i]) < 1e-4 * cpu.losses[i] + 1e-6),
+  );
   assert.ok(gpu.losses.at(-1) < gpu.losses[0]);
   if (auto.device === 'cpu') assert.equal(auto.report.reason, 'software');
   else assert.ok(auto.report.ok);
@@ -114,7 +132,8 @@ test('a lost GPU: the same bits as without the loss', { skip }, () => {
     const { whole, broken } = run(`${program}
       const options = { worker: ${worker}, snapshotEvery: 6 };
       const whole = await train_steps(options, 24);
-      const broken = await train_steps(options, 24, (i, train) => i % 9 === 4 && train.loseDevice());
+      const lose = (i, train) => i % 9 === 4 && train.loseDevice();
+      const broken = await train_steps(options, 24, lose);
       console.log(JSON.stringify({ whole, broken }));
     `);
     assert.deepEqual(broken.losses, whole.losses);
@@ -127,8 +146,10 @@ test('a lost GPU: the same bits as without the loss', { skip }, () => {
 
 test('steps in flight, attached programs, captures and failures', { skip }, () => {
   const found = run(`${program}
-    const train = await compile(spec({ loss: (m, { x, y }) => mean(square(sub(capture('guess', predict(m, x)), y))) }));
-    const infer = await train.attach({ forward: (m, { x }) => predict(m, x), inputs: { x: [null, 1] } });
+    const loss = (m, { x, y }) => mean(square(sub(capture('guess', predict(m, x)), y)));
+    const train = await compile(spec({ loss }));
+    const forward = (m, { x }) => predict(m, x);
+    const infer = await train.attach({ forward, inputs: { x: [null, 1] } });
     const flying = Array.from({ length: 8 }, (_, i) => train.step(batch(i)));
     const runs = [3, 5, 3].map((size) => infer.run({ x: new Float32Array(size) }));
     const steps = await Promise.all(flying);
@@ -143,14 +164,18 @@ test('steps in flight, attached programs, captures and failures', { skip }, () =
     }));
     train.destroy();
   `);
-  assert.deepEqual(found.steps, Array.from({ length: 8 }, (_, i) => `completed${i + 1}`));
+  assert.deepEqual(
+    found.steps,
+    Array.from({ length: 8 }, (_, i) => `completed${i + 1}`),
+  );
   assert.deepEqual(found.sizes, [3, 5, 3]);
   assert.equal(found.captured, 64);
   assert.equal(found.bad, 'non_finite');
   assert.equal(found.after, 'completed');
 });
 
-const slow = /swiftshader|llvmpipe/i.test(adapter.name) && 'a software driver takes minutes to compile it';
+const slow =
+  /swiftshader|llvmpipe/i.test(adapter.name) && 'a software driver takes minutes to compile it';
 test('text models on the GPU', { skip: skip || slow }, () => {
   const { losses, text, pieces } = run(`
     import { TextGenerator, TextTrainer, Tokenizer } from 'tensorgrad';

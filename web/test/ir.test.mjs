@@ -11,7 +11,12 @@ class Net extends Module {
 }
 const forward = (m, { x }) => m.l2.fwd(relu(m.l1.fwd(x)));
 const loss = (m, { x, y }) => mean(square(sub(forward(m, { x }), y)));
-const spec = { model: new Net(), loss, inputs: { x: [2, 4], y: [2, 4] }, optimizer: { kind: 'adam', lr: 0.001 } };
+const spec = {
+  model: new Net(),
+  loss,
+  inputs: { x: [2, 4], y: [2, 4] },
+  optimizer: { kind: 'adam', lr: 0.001 },
+};
 const count = (ir, kind) => ir.graph.ops.filter((op) => op.kind === kind).length;
 
 test('trace: the whole training step', async () => {
@@ -27,7 +32,12 @@ test('trace: the whole training step', async () => {
   const params = ir.graph.ops
     .filter((op) => op.kind === 'param_input')
     .map((op) => [op.name, ir.graph.tensors[op.out].shape]);
-  assert.deepEqual(Object.fromEntries(params), { 'l1.W': [4, 8], 'l1.b': [8], 'l2.W': [8, 4], 'l2.b': [4] });
+  assert.deepEqual(Object.fromEntries(params), {
+    'l1.W': [4, 8],
+    'l1.b': [8],
+    'l2.W': [8, 4],
+    'l2.b': [4],
+  });
 });
 
 test('traceForward: no gradients, no update', async () => {
@@ -53,7 +63,10 @@ test('a handle has the graph of its step, and captures have names', async () => 
   assert.equal(graph, train.graph);
   const id = graph.captures.get('guess "1"');
   assert.deepEqual(graph.tensors[id].shape, [2, 4]);
-  assert.deepEqual(graph.outputs.map((output) => graph.tensors[output].shape), [[]]);
+  assert.deepEqual(
+    graph.outputs.map((output) => graph.tensors[output].shape),
+    [[]],
+  );
   train.destroy();
 });
 

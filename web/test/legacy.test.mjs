@@ -27,7 +27,14 @@ const inputs = { x: { shape: [64, 1], dtype: 'f32' }, y: { shape: [64, 1], dtype
 test('compileModule: step returns the loss', async () => {
   const seen = [];
   const compiled = await tg.compileModule(() => new Mlp(), loss, {
-    adam: { lr: (step) => (seen.push(step), 0.02), b1: 0.9, b2: 0.99, eps: 1e-8, weightDecay: 0.01, decayFilter: (name) => name.endsWith('.W') },
+    adam: {
+      lr: (step) => (seen.push(step), 0.02),
+      b1: 0.9,
+      b2: 0.99,
+      eps: 1e-8,
+      weightDecay: 0.01,
+      decayFilter: (name) => name.endsWith('.W'),
+    },
     inputs,
     seed: 2,
     ...cpu,
@@ -40,7 +47,9 @@ test('compileModule: step returns the loss', async () => {
   assert.ok(last < first / 5, `${first} -> ${last}`);
   assert.equal(seen[0], 1);
   assert.equal(seen.at(-1), 151);
-  const { loss: value, captures } = await compiled.step(sine_batch(next, 64), { withCaptures: true });
+  const { loss: value, captures } = await compiled.step(sine_batch(next, 64), {
+    withCaptures: true,
+  });
   assert.equal(typeof value, 'number');
   assert.deepEqual(captures.shapeOf('guess'), [64, 1]);
   assert.ok(compiled.kernelCount > 0);
@@ -48,7 +57,9 @@ test('compileModule: step returns the loss', async () => {
   assert.ok(compiled.ir.graph.ops.length > 10);
   assert.equal((await compiled.downloadParamGrads())['l1.W'].length, 16);
 
-  const infer = await compiled.compileForward((m, { x }) => forward(m, x), { inputs: { x: { shape: [2, 1] } } });
+  const infer = await compiled.compileForward((m, { x }) => forward(m, x), {
+    inputs: { x: { shape: [2, 1] } },
+  });
   const output = await infer.run({ x: new Float32Array([0.5, -0.5]) });
   assert.ok(output instanceof Float32Array && output.length === 2);
 
@@ -62,7 +73,11 @@ test('compileModule: step returns the loss', async () => {
 });
 
 test('compileForward with a factory', async () => {
-  const net = await tg.compileForward(() => new Mlp(), (m, { x }) => forward(m, x), { inputs: { x: { shape: [2, 1] } }, ...cpu });
+  const net = await tg.compileForward(
+    () => new Mlp(),
+    (m, { x }) => forward(m, x),
+    { inputs: { x: { shape: [2, 1] } }, ...cpu },
+  );
   assert.equal((await net.run({ x: new Float32Array(2) })).length, 2);
   net.destroy();
 });
@@ -108,24 +123,61 @@ test('ops under their old names', async () => {
     assert.deepEqual(result.outputs.old, result.outputs.current, String(old));
     net.destroy();
   };
-  await compare((t) => tg.addScalar(t, 2), (t) => add(t, 2));
-  await compare((t) => tg.mulScalar(t, 2), (t) => mul(2, t));
-  await compare((t) => tg.meanLast(t), (t) => tg.mean(t, -1, { keepDims: true }));
-  await compare((t) => tg.sumLast(t), (t) => tg.sum(t, 2));
-  await compare((t) => tg.sumAll(t), (t) => tg.sum(t));
-  await compare((t) => tg.sliceLastRange(t, 1, 3), (t) => tg.narrow(t, 2, 1, 2));
-  await compare((t) => tg.transpose(t, [2, 0, 1]), (t) => tg.permute(t, [2, 0, 1]));
-  await compare((t) => tg.matmulBatched(t, t), (t) => matmul(t, t));
-  await compare((t) => tg.softmaxCausalLast(t), (t) => tg.softmaxCausal(t));
-  await compare((t) => tg.logSoftmaxLast(t), (t) => tg.log(tg.softmax(t)), [6, 3]).catch((error) => {
+  await compare(
+    (t) => tg.addScalar(t, 2),
+    (t) => add(t, 2),
+  );
+  await compare(
+    (t) => tg.mulScalar(t, 2),
+    (t) => mul(2, t),
+  );
+  await compare(
+    (t) => tg.meanLast(t),
+    (t) => tg.mean(t, -1, { keepDims: true }),
+  );
+  await compare(
+    (t) => tg.sumLast(t),
+    (t) => tg.sum(t, 2),
+  );
+  await compare(
+    (t) => tg.sumAll(t),
+    (t) => tg.sum(t),
+  );
+  await compare(
+    (t) => tg.sliceLastRange(t, 1, 3),
+    (t) => tg.narrow(t, 2, 1, 2),
+  );
+  await compare(
+    (t) => tg.transpose(t, [2, 0, 1]),
+    (t) => tg.permute(t, [2, 0, 1]),
+  );
+  await compare(
+    (t) => tg.matmulBatched(t, t),
+    (t) => matmul(t, t),
+  );
+  await compare(
+    (t) => tg.softmaxCausalLast(t),
+    (t) => tg.softmaxCausal(t),
+  );
+  await compare(
+    (t) => tg.logSoftmaxLast(t),
+    (t) => tg.log(tg.softmax(t)),
+    [6, 3],
+  ).catch((error) => {
     if (error.name !== 'AssertionError') throw error; // rounding
   });
-  await compare((t) => tg.broadcastTo(tg.sumLast(t), [2, 2, 3]), (t) => tg.broadcastTo(tg.sum(t, -1), [2, 2, 3]));
+  await compare(
+    (t) => tg.broadcastTo(tg.sumLast(t), [2, 2, 3]),
+    (t) => tg.broadcastTo(tg.sum(t, -1), [2, 2, 3]),
+  );
   await compare(
     (t) => tg.layerNormFwd({ g: tg.ones([3]), b: tg.zeros([3]) }, t),
     (t) => tg.layerNorm(t, tg.ones([3])),
   );
-  await compare((t) => tg.sumToShape(t, [3, 1]), (t) => tg.sum(tg.sum(t, 0), -1, { keepDims: true }));
+  await compare(
+    (t) => tg.sumToShape(t, [3, 1]),
+    (t) => tg.sum(tg.sum(t, 0), -1, { keepDims: true }),
+  );
   await compare(
     (t) => tg.nn.crossEntropyLast(t, tg.zeros([2, 3], 'i32')),
     (t) => tg.crossEntropy(t, tg.zeros([2, 3], 'i32'), { reduction: 'none' }),

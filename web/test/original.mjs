@@ -1,10 +1,10 @@
-// Runs the tests and samples of the original TypeScript library against this package, with only their
-// imports redirected:
+// Runs the tests and samples of the original TypeScript library against this package, with only
+// their imports redirected:
 //
 //   node web/test/original.mjs FOLDER [NAME...]
 //
-// FOLDER is a checkout of the original. Nothing of it is in this repository. Prints what runs and what
-// does not; docs/notes/web_original.md explains it.
+// FOLDER is a checkout of the original. Nothing of it is in this repository. Prints what runs and
+// what does not; docs/notes/web_original.md explains it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -22,8 +22,8 @@ const original = resolve(folder);
 const dist = join(package_folder, 'dist');
 const out = mkdtempSync(join(dirname(package_folder), 'original-'));
 
-// `tensorgrad` and the original's index are the package. What its tests take from other files of the
-// original is in original/internals.ts, as far as there is such a thing here.
+// `tensorgrad` and the original's index are the package. What its tests take from other files of
+// the original is in original/internals.ts, as far as there is such a thing here.
 const redirect = (index) => ({
   name: 'redirect',
   setup({ onResolve }) {
@@ -56,7 +56,8 @@ const source = { path: join(web, 'src/index.ts') };
 const built = { path: join(dist, 'index.js'), external: true };
 
 const test = (name) =>
-  `import { ready } from ${JSON.stringify(source.path)};\nawait ready();\nawait import('./test/${name}.ts');\n`;
+  `import { ready } from ${JSON.stringify(source.path)};\n` +
+  `await ready();\nawait import('./test/${name}.ts');\n`;
 
 const sample = (name) => `
 import * as spec from './samples/${name}/spec.ts';
@@ -66,7 +67,9 @@ const values = (decls, seed) => Object.fromEntries(Object.entries(decls).map(([k
   const { shape, dtype } = Array.isArray(decl) ? { shape: decl, dtype: 'f32' } : decl;
   const size = shape.reduce((a, b) => a * b, 1);
   const next = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) / 2 ** 32;
-  return [key, dtype === 'i32' ? Int32Array.from({ length: size }, () => 2 * next()) : Float32Array.from({ length: size }, next)];
+  const length = { length: size };
+  const ints = () => Int32Array.from(length, () => 2 * next());
+  return [key, dtype === 'i32' ? ints() : Float32Array.from(length, next)];
 }));
 const train = await spec.compileTraining();
 const feed = values(irSpec.inputs, 1);
@@ -78,12 +81,14 @@ for (let i = 0; i < 3; ++i) {
   losses.push(step.loss.toFixed(4));
 }
 const output = irSpec.predictOutput ? { output: irSpec.predictOutput } : {};
-const infer = await train.attach({ forward: irSpec.predict, inputs: irSpec.predictInputs, ...output });
+const predict = { forward: irSpec.predict, inputs: irSpec.predictInputs };
+const infer = await train.attach({ ...predict, ...output });
 const run = await infer.run(values(irSpec.predictInputs, 2));
 if (run.kind !== 'completed') throw run.error;
 const ir = await trace(irSpec);
-const forward = await traceForward({ model: irSpec.model, forward: irSpec.predict, inputs: irSpec.predictInputs });
-console.log('losses ' + losses.join(' ') + ', output ' + run.output.length + ', ops ' + ir.graph.ops.length + ' and ' + forward.graph.ops.length);
+const forward = await traceForward({ model: irSpec.model, ...predict });
+const ops = [ir, forward].map(({ graph }) => graph.ops.length).join(' and ');
+console.log('losses ' + losses.join(' ') + ', output ' + run.output.length + ', ops ' + ops);
 train.destroy();
 `;
 
@@ -106,7 +111,10 @@ try {
     let text;
     try {
       const file = await bundle(name, entry, index);
-      const { status, stdout, stderr } = spawnSync(process.execPath, [file], { encoding: 'utf8', timeout: 600_000 });
+      const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
+        encoding: 'utf8',
+        timeout: 600_000,
+      });
       if (status === 0) text = `runs   ${stdout.trim().split('\n').at(-1)}`;
       else text = `FAILS  ${(stderr || stdout).trim().split('\n').slice(0, 4).join('\n       ')}`;
       if (status !== 0) console.error(`${stdout}\n${stderr}`);

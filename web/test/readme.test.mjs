@@ -37,12 +37,21 @@ function run(file) {
 }
 
 test('the install command', () => {
-  const commands = sections.flatMap(({ blocks }) => blocks.filter(({ language }) => language === 'sh'));
-  assert.deepEqual(commands.map(({ code }) => code.trim()), ['npm install tensorgrad']);
-  execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', '--install-links', package_folder], {
-    cwd: folder,
-    stdio: 'pipe',
-  });
+  const commands = sections.flatMap(({ blocks }) =>
+    blocks.filter(({ language }) => language === 'sh'),
+  );
+  assert.deepEqual(
+    commands.map(({ code }) => code.trim()),
+    ['npm install tensorgrad'],
+  );
+  execFileSync(
+    'npm',
+    ['install', '--offline', '--no-audit', '--no-fund', '--install-links', package_folder],
+    {
+      cwd: folder,
+      stdio: 'pipe',
+    },
+  );
   assert.ok(existsSync(join(folder, 'node_modules/tensorgrad/dist/index.js')));
 });
 
@@ -85,7 +94,15 @@ test('the programs are right for tsc --strict', () => {
     return file;
   });
   const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
-  const options = ['--strict', '--noEmit', '--target', 'es2022', '--module', 'nodenext', '--noUncheckedIndexedAccess'];
+  const options = [
+    '--strict',
+    '--noEmit',
+    '--target',
+    'es2022',
+    '--module',
+    'nodenext',
+    '--noUncheckedIndexedAccess',
+  ];
   try {
     execFileSync(process.execPath, [tsc, ...options, ...files], { cwd: folder, encoding: 'utf8' });
   } catch (error) {
@@ -94,7 +111,9 @@ test('the programs are right for tsc --strict', () => {
 });
 
 test('the script of the page', () => {
-  const pages = sections.flatMap(({ blocks }) => blocks.filter(({ language }) => language === 'html'));
+  const pages = sections.flatMap(({ blocks }) =>
+    blocks.filter(({ language }) => language === 'html'),
+  );
   assert.equal(pages.length, 1);
   const [, script] = /<script type="module">([\s\S]*)<\/script>/.exec(pages[0].code);
   const document = 'const log = {}; globalThis.document = { querySelector: () => log };\n';

@@ -55,7 +55,10 @@ for (const worker of [true, false]) {
     assert.deepEqual(broken.losses, whole.losses);
     assert.deepEqual(broken.params, whole.params);
     assert.deepEqual(broken.saved, whole.saved);
-    assert.deepEqual(broken.events.map(({ type }) => type), Array(4).fill(['devicelost', 'recovered']).flat());
+    assert.deepEqual(
+      broken.events.map(({ type }) => type),
+      Array(4).fill(['devicelost', 'recovered']).flat(),
+    );
     const [, first, , second] = broken.events;
     assert.equal(first.snapshotStep, 0);
     assert.ok(first.repeatedSteps >= 5);
@@ -110,7 +113,10 @@ test('a rate that is a function is not asked again', async () => {
   const whole = await run({ optimizer });
   const broken = await run({ optimizer }, (i, train) => i === 13 && train.loseDevice());
   assert.deepEqual(broken.params, whole.params);
-  assert.deepEqual(seen, [...whole.losses, ...broken.losses].map((_, i) => (i % 40) + 1));
+  assert.deepEqual(
+    seen,
+    [...whole.losses, ...broken.losses].map((_, i) => (i % 40) + 1),
+  );
 });
 
 test('a failed step fails again in the repetition, and changes nothing', async () => {

@@ -59,10 +59,20 @@ export function tensors_of(bytes) {
   const start = 8 + Number(view.getBigUint64(0, true));
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, start)));
   const tensors = {};
-  for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(header)) {
+  for (const [
+    name,
+    {
+      dtype,
+      shape,
+      data_offsets: [from, to],
+    },
+  ] of Object.entries(header)) {
     if (name === '__metadata__') continue;
     const part = new Uint8Array(bytes.subarray(start + from, start + to)).buffer;
-    tensors[name] = { shape, values: dtype === 'F32' ? new Float32Array(part) : new Int32Array(part) };
+    tensors[name] = {
+      shape,
+      values: dtype === 'F32' ? new Float32Array(part) : new Int32Array(part),
+    };
   }
   return tensors;
 }
@@ -80,8 +90,8 @@ function largest_difference(got, wanted) {
   return most;
 }
 
-// One case: the result, and its gradients if it has any. Returns the largest error divided by what is
-// allowed.
+// One case: the result, and its gradients if it has any. Returns the largest error divided by what
+// is allowed.
 export async function replay_case(tg, each, tensors, { tolerance, ...options }) {
   const { case: name, op, attrs, inputs, grads } = each;
   const call = plain.has(op) ? (t) => tg[op](...Object.values(t)) : calls(tg)[op];
@@ -112,7 +122,13 @@ export async function replay_case(tg, each, tensors, { tolerance, ...options }) 
   };
   if (grads.length === 0) {
     const output = each.output.dtype === 'i32' ? 'i32' : 'f32';
-    const forward = await tg.compileForward({ model: new Operands(), forward: out, inputs: decls, output, ...options });
+    const forward = await tg.compileForward({
+      model: new Operands(),
+      forward: out,
+      inputs: decls,
+      output,
+      ...options,
+    });
     const result = await forward.run(feed);
     forward.destroy();
     if (result.kind !== 'completed') throw result.error;
@@ -217,7 +233,9 @@ export async function replay_training(tg, json, tensors, { tolerance = 1, ...opt
     if (input) inputs[input] = { shape, dtype: values instanceof Int32Array ? 'i32' : 'f32' };
   }
   const rate =
-    lr.kind === 'constant' ? lr.value : tg.lr.linear({ peak: lr.peak, final: lr.final, steps: lr.steps ?? steps });
+    lr.kind === 'constant'
+      ? lr.value
+      : tg.lr.linear({ peak: lr.peak, final: lr.final, steps: lr.steps ?? steps });
   const { kind, beta1, beta2, eps, weight_decay: weightDecay, clip_grad_norm: clip } = optimizer;
   const train = await tg.compile({
     model,
@@ -249,7 +267,10 @@ export async function replay_training(tg, json, tensors, { tolerance = 1, ...opt
       const step = await train.step(feed);
       if (step.kind !== 'completed') throw step.error;
       const wanted = json.losses[i];
-      worst.loss = Math.max(worst.loss, Math.abs(step.loss - wanted) / (2e-5 * tolerance * Math.abs(wanted)));
+      worst.loss = Math.max(
+        worst.loss,
+        Math.abs(step.loss - wanted) / (2e-5 * tolerance * Math.abs(wanted)),
+      );
       if (i > 0) continue;
       const gradients = await train.downloadParamGrads();
       for (const [name, values] of Object.entries(part('grad1/'))) {

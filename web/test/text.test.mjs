@@ -33,7 +33,9 @@ test('tokenizers: text to ids and back', async () => {
   const printable = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
   const bytes_as_text = Array.from({ length: 256 }, (_, byte) => byte);
   let next = 256;
-  const letters = bytes_as_text.map((byte) => String.fromCodePoint(printable(byte) ? byte : next++));
+  const letters = bytes_as_text.map((byte) =>
+    String.fromCodePoint(printable(byte) ? byte : next++),
+  );
   const vocab = Object.fromEntries([...letters, 'ab'].map((letter, id) => [letter, id]));
   const bpe = await Tokenizer.bpe({ vocab: JSON.stringify(vocab), merges: 'a b\n' });
   assert.deepEqual([...bpe.encode('abba')], [256, 98, 97]);
@@ -43,7 +45,14 @@ test('tokenizers: text to ids and back', async () => {
 for (const worker of [true, false])
   test(`a language model learns a text, ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     const tokenizer = await Tokenizer.characters(text);
-    const trainer = await TextTrainer.create({ text, tokenizer, model, training, device: 'cpu', worker });
+    const trainer = await TextTrainer.create({
+      text,
+      tokenizer,
+      model,
+      training,
+      device: 'cpu',
+      worker,
+    });
     assert.ok(trainer.parameterCount > 1000);
     assert.equal(trainer.config.dim, 32);
     const losses = [];
@@ -80,7 +89,14 @@ for (const worker of [true, false])
 
 test('a trainer that continues from a checkpoint has the weights of one that went on', async () => {
   const tokenizer = await Tokenizer.bytes();
-  const spec = { text, tokenizer, model: { ...model, kind: 'mamba', state: 4 }, training, device: 'cpu', worker: false };
+  const spec = {
+    text,
+    tokenizer,
+    model: { ...model, kind: 'mamba', state: 4 },
+    training,
+    device: 'cpu',
+    worker: false,
+  };
   const whole = await TextTrainer.create(spec);
   for (let i = 0; i < 6; ++i) await whole.step();
   const first = await TextTrainer.create(spec);
@@ -128,9 +144,13 @@ test('a trainer and a generator recover from a lost device', async () => {
 
 test('what is wrong with a text model', async () => {
   const tokenizer = await Tokenizer.bytes();
-  const create = (options) => TextTrainer.create({ text, tokenizer, device: 'cpu', worker: false, ...options });
+  const create = (options) =>
+    TextTrainer.create({ text, tokenizer, device: 'cpu', worker: false, ...options });
   await assert.rejects(create({ model: { kind: 'rnn' } }), /rnn/);
   await assert.rejects(create({ model: { width: 3 } }), /width/);
   await assert.rejects(create({ text: 'short' }), tg.TensorgradError);
-  await assert.rejects(TextGenerator.create(new Uint8Array(20), { device: 'cpu' }), tg.TensorgradError);
+  await assert.rejects(
+    TextGenerator.create(new Uint8Array(20), { device: 'cpu' }),
+    tg.TensorgradError,
+  );
 });

@@ -83,8 +83,14 @@ test('steps that are in flight together are made in the order of the calls', asy
   const train = await compile(sine());
   const next = random(7);
   const all = await Promise.all(Array.from({ length: 20 }, () => train.step(sine_batch(next))));
-  assert.deepEqual(all.map((result) => result.loss), one_by_one.results.map((result) => result.loss));
-  assert.deepEqual(all.map((result) => result.step), all.map((_, i) => i + 1));
+  assert.deepEqual(
+    all.map((result) => result.loss),
+    one_by_one.results.map((result) => result.loss),
+  );
+  assert.deepEqual(
+    all.map((result) => result.step),
+    all.map((_, i) => i + 1),
+  );
   train.destroy();
   one_by_one.train.destroy();
 });
@@ -147,7 +153,10 @@ test('parameters are uploaded strictly, or in part', async () => {
   const { 'l1.b': bias, ...others } = params;
   await assert.rejects(train.uploadParams(others), /l1\.b/);
   await assert.rejects(train.uploadParams({ ...params, 'l9.W': bias }), /l9\.W/);
-  await assert.rejects(train.uploadParams({ ...params, 'l1.b': bias.slice(1) }), /l1\.b.*63|63.*l1\.b/s);
+  await assert.rejects(
+    train.uploadParams({ ...params, 'l1.b': bias.slice(1) }),
+    /l1\.b.*63|63.*l1\.b/s,
+  );
   await train.uploadParams({ 'l1.b': bias.fill(0.5) }, { partial: true });
   assert.deepEqual((await train.downloadParams())['l1.b'], new Float32Array(64).fill(0.5));
   train.destroy();
@@ -171,7 +180,8 @@ test('reset: weights, optimizer, or both', async () => {
   assert.notDeepEqual(initial, trained);
   await train.reset();
   const next = random(7);
-  for (const { loss: wanted } of results) assert.equal((await train.step(sine_batch(next))).loss, wanted);
+  for (const { loss: wanted } of results)
+    assert.equal((await train.step(sine_batch(next))).loss, wanted);
   await train.reset({ seed: 9 });
   assert.notDeepEqual(await train.downloadParams(), initial);
   train.destroy();
@@ -209,19 +219,31 @@ test('schedules', async () => {
     train.destroy();
     return found;
   };
-  assert.deepEqual(await rates(lr.cosineAnnealing({ peak: 0.2, final: 0, steps: 2 }), 4), [0.2, 0.1, 0, 0]);
-  assert.deepEqual(await rates(lr.staircase({ peak: 0.8, every: 2, gamma: 0.5 }), 5), [0.8, 0.8, 0.4, 0.4, 0.2]);
-  assert.deepEqual(await rates(lr.multiStep({ peak: 0.8, milestones: [1, 3], gamma: 0.5 }), 4), [0.8, 0.4, 0.4, 0.2]);
+  assert.deepEqual(
+    await rates(lr.cosineAnnealing({ peak: 0.2, final: 0, steps: 2 }), 4),
+    [0.2, 0.1, 0, 0],
+  );
+  assert.deepEqual(
+    await rates(lr.staircase({ peak: 0.8, every: 2, gamma: 0.5 }), 5),
+    [0.8, 0.8, 0.4, 0.4, 0.2],
+  );
+  assert.deepEqual(
+    await rates(lr.multiStep({ peak: 0.8, milestones: [1, 3], gamma: 0.5 }), 4),
+    [0.8, 0.4, 0.4, 0.2],
+  );
   assert.deepEqual(await rates(lr.warmup({ peak: 0.4, steps: 2, after: 0.4 }), 3), [0.2, 0.4, 0.4]);
   // The rate after the warmup is another one: JavaScript computes it.
-  assert.deepEqual(await rates(lr.warmup({ peak: 0.4, steps: 2, after: 0.1 }), 4), [0.2, 0.4, 0.1, 0.1]);
+  assert.deepEqual(
+    await rates(lr.warmup({ peak: 0.4, steps: 2, after: 0.1 }), 4),
+    [0.2, 0.4, 0.1, 0.1],
+  );
   assert.deepEqual(
     await rates(lr.linear({ peak: 0.4, final: 0, steps: 4, startStep: 1 }), 4),
     [0.4, 0.4, 0.3, 0.2],
   );
 });
 
-test('a rate that is a function is called before each step with the number of the update', async () => {
+test('a rate that is a function is called before each step, with its update', async () => {
   const seen = [];
   const rate = (update) => {
     seen.push(update);
@@ -230,7 +252,10 @@ test('a rate that is a function is called before each step with the number of th
   const train = await one({ kind: 'sgd', lr: rate }, { worker: true });
   const results = await Promise.all(Array.from({ length: 4 }, () => train.step({})));
   assert.deepEqual(seen, [1, 2, 3, 4]);
-  assert.deepEqual(results.map((result) => +completed(result).lr.toFixed(6)), [0.1, 0.05, 0.033333, 0.025]);
+  assert.deepEqual(
+    results.map((result) => +completed(result).lr.toFixed(6)),
+    [0.1, 0.05, 0.033333, 0.025],
+  );
   const same = await one({ kind: 'sgd', lr: 0.1 });
   for (let i = 1; i <= 4; ++i) {
     await same.setLR(0.1 / i);
@@ -282,12 +307,19 @@ test('optimizers and their options', async () => {
   assert.equal((await after({ kind: 'sgd', lr: 0.1 })).weight, 2.4);
   assert.equal((await after({ kind: 'adam', lr: 0.1 })).weight, 2.9);
   assert.equal((await after({ kind: 'adamw', lr: 0.1, weightDecay: 0.1 })).weight, 2.87);
-  assert.equal((await after({ kind: 'adamw', lr: 0.1, weightDecay: 0.1, decayFilter: (name) => name === 'w' })).weight, 2.87);
+  assert.equal(
+    (await after({ kind: 'adamw', lr: 0.1, weightDecay: 0.1, decayFilter: (name) => name === 'w' }))
+      .weight,
+    2.87,
+  );
   const clipped = await after({ kind: 'sgd', lr: 0.1, clipGradNorm: 1 });
   assert.equal(clipped.weight, 2.9);
   assert.equal(clipped.gradNorm, 6);
   assert.equal((await after({ kind: 'sgd', lr: 0.1, normalizeGrads: true })).weight, 2.9);
-  await assert.rejects(after({ kind: 'sgd', lr: 0.1, normalizeGrads: (name) => name === 'typo' }), /normalizeGrads: no parameter matches/);
+  await assert.rejects(
+    after({ kind: 'sgd', lr: 0.1, normalizeGrads: (name) => name === 'typo' }),
+    /normalizeGrads: no parameter matches/,
+  );
   await assert.rejects(after({ kind: 'sgd', lr: 0.1, nesterov: true }), /nesterov.*momentum/);
   await assert.rejects(after({ kind: 'sgd', lr: 0.1, momentun: 0.9 }), /unknown name 'momentun'/);
   await assert.rejects(after({ kind: 'adagrad', lr: 0.1 }), /adagrad/);
@@ -382,7 +414,10 @@ test('replaceModel: another model behind the same handle', async () => {
 test('calls after destroy() are aborted', async () => {
   for (const worker of [true, false]) {
     const train = await compile(sine({ worker }));
-    const infer = await train.attach({ forward: (m, { x }) => predict(m, x), inputs: { x: [4, 1] } });
+    const infer = await train.attach({
+      forward: (m, { x }) => predict(m, x),
+      inputs: { x: [4, 1] },
+    });
     train.destroy();
     assert.equal((await train.step(sine_batch(random(7)))).kind, 'aborted');
     assert.equal((await infer.run({ x: new Float32Array(4) })).kind, 'aborted');
@@ -423,11 +458,18 @@ test('modules in fields and arrays give the names', async () => {
     device: 'cpu',
     worker: false,
   });
-  assert.deepEqual(train.paramNames, ['blocks.0.scale', 'blocks.0.inner.W', 'blocks.1.scale', 'blocks.1.inner.W']);
-  assert.deepEqual(
-    Object.fromEntries(train.parameters.map(({ name, decay }) => [name, decay])),
-    { 'blocks.0.scale': false, 'blocks.0.inner.W': true, 'blocks.1.scale': false, 'blocks.1.inner.W': true },
-  );
+  assert.deepEqual(train.paramNames, [
+    'blocks.0.scale',
+    'blocks.0.inner.W',
+    'blocks.1.scale',
+    'blocks.1.inner.W',
+  ]);
+  assert.deepEqual(Object.fromEntries(train.parameters.map(({ name, decay }) => [name, decay])), {
+    'blocks.0.scale': false,
+    'blocks.0.inner.W': true,
+    'blocks.1.scale': false,
+    'blocks.1.inner.W': true,
+  });
   completed(await train.step({ x: new Float32Array(6).fill(1) }));
   train.destroy();
 });

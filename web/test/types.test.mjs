@@ -34,4 +34,8 @@ function check(more) {
 
 test('the types allow what they should, and refuse the rest', () => check({}));
 test('the same with fewer options', () =>
-  check({ exactOptionalPropertyTypes: false, noUncheckedIndexedAccess: false, lib: ['ES2023', 'DOM'] }));
+  check({
+    exactOptionalPropertyTypes: false,
+    noUncheckedIndexedAccess: false,
+    lib: ['ES2023', 'DOM'],
+  }));

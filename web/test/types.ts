@@ -1,5 +1,5 @@
-// What the types of the package allow, and what they refuse. tsc --strict reads this file (types.test.mjs);
-// nothing runs it.
+// What the types of the package allow, and what they refuse. tsc --strict reads this file
+// (types.test.mjs); nothing runs it.
 import {
   add,
   argmax,
@@ -42,7 +42,8 @@ import {
   type TypedInputs,
 } from 'tensorgrad';
 
-type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+type Equal<A, B> =
+  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(_: Equal<A, B>): void {}
 
 class Net extends Module {
@@ -75,7 +76,12 @@ export async function training(): Promise<void> {
       return crossEntropy(m.fc.fwd(m.norm.fwd(m.embed.fwd(ids))), y, { reduction: 'mean' });
     },
     inputs: { ids: { shape: [4, 8], dtype: 'i32' }, y: { shape: [4, 8], dtype: 'i32' }, w: [8] },
-    optimizer: { kind: 'adamw', lr: 0.01, weightDecay: 0.1, decayFilter: (name) => name.endsWith('.W') },
+    optimizer: {
+      kind: 'adamw',
+      lr: 0.01,
+      weightDecay: 0.1,
+      decayFilter: (name) => name.endsWith('.W'),
+    },
   });
   const ids = new Int32Array(32);
   const result = await train.step({ ids, y: ids, w: new Float32Array(8) });
@@ -160,18 +166,31 @@ export async function forward(): Promise<void> {
     worker: false,
   });
   await net.run({ x: new Float32Array(8) });
-  const ir = await traceForward({ model: new Net(3), forward: (m, { x }) => m.fc.fwd(x), inputs: { x: [1, 2] } });
+  const ir = await traceForward({
+    model: new Net(3),
+    forward: (m, { x }) => m.fc.fwd(x),
+    inputs: { x: [1, 2] },
+  });
   same<typeof ir.loss.id, number>(true);
   await trace(spec);
-  // @ts-expect-error a device that does not exist
-  await compileForward({ model: new Net(3), forward: (m, { x }) => m.fc.fwd(x), inputs: { x: [4, 2] }, device: 'gpu' });
+  await compileForward({
+    model: new Net(3),
+    forward: (m, { x }) => m.fc.fwd(x),
+    inputs: { x: [4, 2] },
+    // @ts-expect-error a device that does not exist
+    device: 'gpu',
+  });
 }
 
 // @ts-expect-error adamw needs a weight decay
 export const noDecay: OptimizerConfig = { kind: 'adamw', lr: 1 };
 // @ts-expect-error an optimizer that does not exist
 export const unknownKind: OptimizerConfig = { kind: 'adagrad', lr: 1 };
-export const rates: LR[] = [1, (update) => update, lr.staircase({ peak: 1, every: 2, gamma: 0.5, startStep: 3 })];
+export const rates: LR[] = [
+  1,
+  (update) => update,
+  lr.staircase({ peak: 1, every: 2, gamma: 0.5, startStep: 3 }),
+];
 export const open: InputDecls = { x: [null, 2], y: { shape: [null], dtype: 'i32' } };
 
 // ---- ops
@@ -198,7 +217,10 @@ export function ops(x: Tensor, ids: Tensor): Tensor[] {
 // ---- version 0.0.12, and text
 
 export async function legacy(): Promise<void> {
-  const module = await compileModule(() => new Net(2), loss, { inputs, adam: { lr: (step) => 1 / step } });
+  const module = await compileModule(() => new Net(2), loss, {
+    inputs,
+    adam: { lr: (step) => 1 / step },
+  });
   const value: number = await module.step({ x: new Float32Array(8), y: new Int32Array(4) });
   const { captures } = await module.step({}, { withCaptures: true });
   void [value, captures.names()];
@@ -206,7 +228,11 @@ export async function legacy(): Promise<void> {
 export async function text(): Promise<void> {
   const tokenizer = await Tokenizer.bytes();
   const ids: Int32Array = tokenizer.encode('text');
-  const trainer = await TextTrainer.create({ text: 'text', tokenizer, model: { kind: 'mamba', dtRank: 4 } });
+  const trainer = await TextTrainer.create({
+    text: 'text',
+    tokenizer,
+    model: { kind: 'mamba', dtRank: 4 },
+  });
   const step = await trainer.step();
   if (step.kind === 'completed') same<typeof step.gradNorm, number>(true);
   // @ts-expect-error a model that does not exist

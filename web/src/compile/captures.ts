@@ -27,7 +27,9 @@ export class Captures {
     return this.shapeOf(name);
   }
 
-  /** The parts along the first axis, which holds the heads; a batch of one before it is left out. */
+  /**
+   * The parts along the first axis, which holds the heads; a batch of one before it is left out.
+   */
   perHead(name: string): Float32Array[] {
     const { values, shape, dtype } = this.find(name);
     const sizes = shape[0] === 1 ? shape.slice(1) : shape;

@@ -202,9 +202,11 @@ export function valuesByName(arrays: HostArrays): Record<string, OutputArray> {
 }
 
 /** An attached program: its parameters are those of a model in training. */
-export class AttachedForward<M extends Module, I extends InputDecls, O extends 'f32' | 'i32'>
-  implements CompiledForward<M, I, O>
-{
+export class AttachedForward<
+  M extends Module,
+  I extends InputDecls,
+  O extends 'f32' | 'i32',
+> implements CompiledForward<M, I, O> {
   constructor(
     private readonly parent: ModelHandle,
     readonly forwards: Forwards,

@@ -1,5 +1,11 @@
 // What all handles of compiled models have.
-import { AbortError, type Counts, type EngineEvent, type GpuReport, type ProgramInfo } from '../engine/protocol.js';
+import {
+  AbortError,
+  type Counts,
+  type EngineEvent,
+  type GpuReport,
+  type ProgramInfo,
+} from '../engine/protocol.js';
 import type { Channel } from '../engine/channel.js';
 import { TensorgradError } from '../wasm/errors.js';
 import type { HostArrays } from '../wasm/arrays.js';
@@ -57,9 +63,7 @@ export class Events extends EventTarget {
     if (event.type === 'devicelost')
       this.dispatchEvent(new DeviceLostEvent(event.message, event.reason));
     else if (event.type === 'recovered')
-      this.dispatchEvent(
-        new RecoveredEvent(event.device, event.snapshotStep, event.repeatedSteps),
-      );
+      this.dispatchEvent(new RecoveredEvent(event.device, event.snapshotStep, event.repeatedSteps));
     else progressOf(event, onProgress);
   }
 }
@@ -179,7 +183,9 @@ export abstract class ModelHandle extends Events {
     this.channel.loseDevice();
   }
 
-  protected async download(what: 'parameters' | 'gradients'): Promise<Record<string, Float32Array>> {
+  protected async download(
+    what: 'parameters' | 'gradients',
+  ): Promise<Record<string, Float32Array>> {
     const arrays = (await this.channel.request({ kind: 'download', what })) as HostArrays;
     return Object.fromEntries(
       Object.entries(arrays).map(([name, array]) => [name, array.values as Float32Array]),

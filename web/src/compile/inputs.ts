@@ -107,7 +107,8 @@ function copyOf(
   const wanted = dtype === 'f32' ? Float32Array : Int32Array;
   const fail = (rule: string, hint = ''): never => {
     throw new TensorgradError(
-      `${what}: input '${name}' is ${typeText(dtype, shape)}: ${rule}` + (hint && `\n  hint: ${hint}`),
+      `${what}: input '${name}' is ${typeText(dtype, shape)}: ${rule}` +
+        (hint && `\n  hint: ${hint}`),
     );
   };
   if (value instanceof wanted) {

@@ -5,7 +5,9 @@ import type { ModelEntries, ProgramRecording } from '../trace/recording.js';
 import { buildGraph, buildModel } from '../trace/replay.js';
 import type { KernelInfo, ProgramInfo } from '../engine/protocol.js';
 
-/** A node of a graph: an op, an input (`tensor_input`), a parameter (`param_input`) or a constant. */
+/**
+ * A node of a graph: an op, an input (`tensor_input`), a parameter (`param_input`) or a constant.
+ */
 export interface OpNode {
   readonly kind: string;
   /** Its result, in `tensors`. */
@@ -63,7 +65,10 @@ export function parseGraph(text: string): Graph {
   const captures = new Map<string, number>();
   const gradients = new Map<string, number>();
   for (const line of text.split('\n')) {
-    const node = /^ {2}%(\d+) = (\w+)(?:\(([^)]*)\))?(?: \{(.*)\})? : (\w+\[[\d,]*\])(?: {2}@ (.*))?$/.exec(line);
+    const node =
+      /^ {2}%(\d+) = (\w+)(?:\(([^)]*)\))?(?: \{(.*)\})? : (\w+\[[\d,]*\])(?: {2}@ (.*))?$/.exec(
+        line,
+      );
     if (node) {
       const [, id, op, inputs, attributes, type, site] = node;
       const read = attributesOf(attributes ?? '');
@@ -111,7 +116,11 @@ function unquote(text: string): string {
 }
 
 /** Compiles a program for the CPU of this thread, looks at it, and frees it. Runs nothing. */
-export function inspect(lib: Library, entries: ModelEntries, recording: ProgramRecording): CompiledIR {
+export function inspect(
+  lib: Library,
+  entries: ModelEntries,
+  recording: ProgramRecording,
+): CompiledIR {
   const handles: [string, Handle][] = [];
   const keep = (free: string, handle: Handle): Handle => {
     handles.push([free, handle]);

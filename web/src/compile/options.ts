@@ -16,10 +16,13 @@ export interface OptimizerJson {
 
 /** `names`: of all parameters, for filters. */
 export function optimizerJson(config: OptimizerConfig, names: readonly string[]): OptimizerJson {
-  if (config.kind === 'none') return { options: { optimizer: { kind: 'none' } }, rate: { json: 0 } };
+  if (config.kind === 'none')
+    return { options: { optimizer: { kind: 'none' } }, rate: { json: 0 } };
   for (const key of Object.keys(config))
     if (!known.has(key))
-      throw new TensorgradError(`optimizer: unknown name '${key}'\n  hint: ${[...known].join(', ')}`);
+      throw new TensorgradError(
+        `optimizer: unknown name '${key}'\n  hint: ${[...known].join(', ')}`,
+      );
   const rate = rateOf(config.lr);
   const { weightDecay, decayFilter, clipGradNorm, normalizeGrads } = config;
   return {
@@ -28,8 +31,7 @@ export function optimizerJson(config: OptimizerConfig, names: readonly string[])
       optimizer: defined({ ...kindOf(config), lr: 'json' in rate ? rate.json : 0 }),
       clip_grad_norm: clipGradNorm,
       normalize_grads: filtered('normalizeGrads', normalizeGrads, names),
-      decay:
-        weightDecay && decayFilter ? filtered('decayFilter', decayFilter, names) : undefined,
+      decay: weightDecay && decayFilter ? filtered('decayFilter', decayFilter, names) : undefined,
     }),
   };
 }
@@ -76,10 +78,7 @@ function defined(options: Loose): JsonObject {
 
 /** The options of a training program but its inputs, device and optimizer. */
 export function trainingJson(
-  spec: Pick<
-    TrainingSpec<never>,
-    'accumulate' | 'freeze' | 'nonFinite' | 'without' | 'precision'
-  >,
+  spec: Pick<TrainingSpec<never>, 'accumulate' | 'freeze' | 'nonFinite' | 'without' | 'precision'>,
   names: readonly string[],
 ): JsonObject {
   checkPrecision(spec);

@@ -5,13 +5,45 @@ import type { Json } from '../trace/recording.js';
 /** The learning rate of each update; updates count from 1. */
 export type LR = number | Schedule | ((update: number) => number);
 
-/** A schedule. Without `startStep` it starts with the first update, or with the next one in setLR. */
+/**
+ * A schedule. Without `startStep` it starts with the first update, or with the next one in setLR.
+ */
 export type Schedule =
-  | { readonly kind: 'linear'; readonly peak: number; readonly final: number; readonly steps: number; readonly startStep?: number }
-  | { readonly kind: 'cosineAnnealing'; readonly peak: number; readonly final: number; readonly steps: number; readonly startStep?: number }
-  | { readonly kind: 'warmup'; readonly peak: number; readonly steps: number; readonly after: LR; readonly startStep?: number }
-  | { readonly kind: 'staircase'; readonly peak: number; readonly every: number; readonly gamma: number; readonly startStep?: number }
-  | { readonly kind: 'multiStep'; readonly peak: number; readonly milestones: readonly number[]; readonly gamma: number; readonly startStep?: number };
+  | {
+      readonly kind: 'linear';
+      readonly peak: number;
+      readonly final: number;
+      readonly steps: number;
+      readonly startStep?: number;
+    }
+  | {
+      readonly kind: 'cosineAnnealing';
+      readonly peak: number;
+      readonly final: number;
+      readonly steps: number;
+      readonly startStep?: number;
+    }
+  | {
+      readonly kind: 'warmup';
+      readonly peak: number;
+      readonly steps: number;
+      readonly after: LR;
+      readonly startStep?: number;
+    }
+  | {
+      readonly kind: 'staircase';
+      readonly peak: number;
+      readonly every: number;
+      readonly gamma: number;
+      readonly startStep?: number;
+    }
+  | {
+      readonly kind: 'multiStep';
+      readonly peak: number;
+      readonly milestones: readonly number[];
+      readonly gamma: number;
+      readonly startStep?: number;
+    };
 
 interface Span {
   peak: number;
@@ -31,7 +63,12 @@ export const lr = {
     ...options,
   }),
   /** Multiplies the rate by gamma every `every` updates. */
-  staircase: (options: { peak: number; every: number; gamma: number; startStep?: number }): Schedule => ({
+  staircase: (options: {
+    peak: number;
+    every: number;
+    gamma: number;
+    startStep?: number;
+  }): Schedule => ({
     kind: 'staircase',
     ...options,
   }),
@@ -99,8 +136,7 @@ export function rateAt(rate: LR, update: number): number {
       return rate.peak + (rate.final - rate.peak) * passed(rate.steps);
     case 'cosineAnnealing':
       return (
-        rate.final +
-        (rate.peak - rate.final) * 0.5 * (1 + Math.cos(Math.PI * passed(rate.steps)))
+        rate.final + (rate.peak - rate.final) * 0.5 * (1 + Math.cos(Math.PI * passed(rate.steps)))
       );
     case 'warmup':
       if (t > rate.steps) return rateAt(rate.after, t - rate.steps);

@@ -5,7 +5,9 @@ import type { Tensor } from '../trace/tensor.js';
 import type { Captures } from './captures.js';
 import type { LR } from './rates.js';
 
-/** Sizes of an input. `null`, once per shape: known when the program runs (forward programs only). */
+/**
+ * Sizes of an input. `null`, once per shape: known when the program runs (forward programs only).
+ */
 export type InputShape = readonly (number | null)[];
 
 export interface InputDeclObject {
@@ -102,8 +104,10 @@ export interface Progress {
   total: number;
 }
 
-export interface TrainingSpec<M extends Module, I extends InputDecls = InputDecls>
-  extends RunOptions {
+export interface TrainingSpec<
+  M extends Module,
+  I extends InputDecls = InputDecls,
+> extends RunOptions {
   model: M;
   /** Returns the loss, a scalar; or the loss and other tensors by name. */
   loss: ForwardFn<M, I>;

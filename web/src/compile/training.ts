@@ -1,6 +1,12 @@
 // Compiled training steps.
 import type { Channel } from '../engine/channel.js';
-import type { EngineEvent, KernelInfo, Position, ProgramInfo, RunValue } from '../engine/protocol.js';
+import type {
+  EngineEvent,
+  KernelInfo,
+  Position,
+  ProgramInfo,
+  RunValue,
+} from '../engine/protocol.js';
 import { buffersOf } from '../wasm/arrays.js';
 import { TensorgradError } from '../wasm/errors.js';
 import { localLibrary, type Library } from '../wasm/library.js';
@@ -9,7 +15,13 @@ import { siteOf, type Site } from '../trace/site.js';
 import { TracedModel } from '../nn/model.js';
 import type { Module } from '../nn/module.js';
 import { Captures } from './captures.js';
-import { AttachedForward, Forwards, randomSeed, valuesByName, type CompiledForward } from './forward.js';
+import {
+  AttachedForward,
+  Forwards,
+  randomSeed,
+  valuesByName,
+  type CompiledForward,
+} from './forward.js';
 import { guarded, ModelHandle, progressOf } from './handle.js';
 import { declared, feedOf, fixed } from './inputs.js';
 import { inspect, type CompiledIR, type Graph } from './ir.js';
@@ -57,10 +69,7 @@ export interface CompiledTraining<
   /** Sets the learning rate. A schedule without `startStep` starts with the next update. */
   setLR(lr: LR): Promise<void>;
   /** Trains another model from now on. The handle and its attached programs stay valid. */
-  replaceModel(
-    model: M,
-    options?: { seed?: number; optimizer?: OptimizerConfig },
-  ): Promise<void>;
+  replaceModel(model: M, options?: { seed?: number; optimizer?: OptimizerConfig }): Promise<void>;
   /** Frees everything. Calls in flight are aborted. */
   destroy(): void;
 }

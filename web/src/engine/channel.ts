@@ -1,5 +1,14 @@
 // The way from a handle to its engine: in a worker of its own, or in this thread.
-import { AbortError, type Command, type EngineEvent, type FromWorker, type GpuReport, type Opened, type OpenOptions, type ToWorker } from './protocol.js';
+import {
+  AbortError,
+  type Command,
+  type EngineEvent,
+  type FromWorker,
+  type GpuReport,
+  type Opened,
+  type OpenOptions,
+  type ToWorker,
+} from './protocol.js';
 import { Engine, type MakeSession } from './engine.js';
 import { fromWire } from '../wasm/errors.js';
 

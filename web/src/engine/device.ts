@@ -5,7 +5,8 @@ import { openGpu, type Gpu } from './gpu.js';
 
 export type { Gpu } from './gpu.js';
 
-const isNode = (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node;
+const isNode = (globalThis as { process?: { versions?: { node?: string } } }).process?.versions
+  ?.node;
 
 // npm's `webgpu`, if it is installed.
 async function offerNodeGpu(): Promise<void> {

@@ -32,7 +32,7 @@ const messages = {
     'WebGPU found no GPU. In Chrome on Linux it needs the flags #enable-unsafe-webgpu and ' +
     '#enable-vulkan at chrome://flags. Elsewhere the GPU may be blocked, or its driver too old.',
   software:
-    'WebGPU found a software adapter, which computes on the CPU and is slower than our own CPU code.',
+    'WebGPU found a software adapter, which computes on the CPU, slower than our own CPU code.',
 } as const;
 
 function without(reason: keyof typeof messages, adapter?: GPUAdapter): Gpu {

@@ -15,7 +15,8 @@ export interface Entry {
 
 /** What a command keeps in memory while it is in the log. */
 export function bytesOf(command: Command): number {
-  const arrays = command.kind === 'run' ? command.feed : command.kind === 'upload' ? command.params : {};
+  const arrays =
+    command.kind === 'run' ? command.feed : command.kind === 'upload' ? command.params : {};
   return Object.values(arrays).reduce((sum, array) => sum + array.values.byteLength, 0);
 }
 
@@ -53,7 +54,9 @@ export class CommandLog {
     if (entry.failure === undefined) return false;
     return this.entries.some(
       (other) =>
-        other.failure === entry.failure && other.issued < entry.issued && other.settled > entry.issued,
+        other.failure === entry.failure &&
+        other.issued < entry.issued &&
+        other.settled > entry.issued,
     );
   }
 

@@ -1,10 +1,5 @@
 // A model with its programs.
-import {
-  readArrays,
-  withArrays,
-  type HostArrays,
-  type Type,
-} from '../wasm/arrays.js';
+import { readArrays, withArrays, type HostArrays, type Type } from '../wasm/arrays.js';
 import { TensorgradError } from '../wasm/errors.js';
 import type { Handle } from '../wasm/library.js';
 import type { Json, ProgramRecording } from '../trace/recording.js';

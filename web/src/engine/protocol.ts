@@ -1,9 +1,15 @@
-// What a handle asks of the engine behind it, in a worker or in the same thread. Everything here can
-// be cloned by postMessage.
+// What a handle asks of the engine behind it, in a worker or in the same thread. Everything here
+// can be cloned by postMessage.
 import type { HostArrays } from '../wasm/arrays.js';
 import type { WireError } from '../wasm/errors.js';
 import type { Binary } from '../wasm/module.js';
-import type { Json, JsonObject, ModelEntries, ModelParameter, ProgramRecording } from '../trace/recording.js';
+import type {
+  Json,
+  JsonObject,
+  ModelEntries,
+  ModelParameter,
+  ProgramRecording,
+} from '../trace/recording.js';
 
 /** Where an engine computes. */
 export interface OpenOptions {

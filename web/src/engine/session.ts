@@ -18,8 +18,8 @@ export interface Session {
   /** Makes everything new in an instance: as it was after `create` and all that define() kept. */
   build(place: Place): Promise<unknown>;
   /**
-   * Begins a command. What it does to the state is done in order, also if the promise is still open;
-   * commands that cannot promise that are `slow`.
+   * Begins a command. What it does to the state is done in order, also if the promise is still
+   * open; commands that cannot promise that are `slow`.
    */
   issue(command: Command): Promise<unknown>;
   /** True if the next command must wait until this one is done. */

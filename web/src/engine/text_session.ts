@@ -1,13 +1,7 @@
 // Language models on text in an engine: training and generation.
 import { TensorgradError } from '../wasm/errors.js';
 import type { Handle } from '../wasm/library.js';
-import type {
-  Command,
-  Create,
-  CreateGenerator,
-  CreateTrainer,
-  TextCommand,
-} from './protocol.js';
+import type { Command, Create, CreateGenerator, CreateTrainer, TextCommand } from './protocol.js';
 import type { Place, Session } from './session.js';
 
 export function makeTextSession(create: Create): Session | undefined {

@@ -64,7 +64,10 @@ function readEntry(name: string, entry: Entry, body: Uint8Array, data: Safetenso
   if (!(from >= 0 && from <= to && to <= body.length))
     fail(`'${name}' lies at ${from} .. ${to}, outside of the file`);
   if (to - from !== 4 * elements(shape))
-    fail(`'${name}' has the byte length ${to - from}: f32[${shape.join(',')}] needs ${4 * elements(shape)}`);
+    fail(
+      `'${name}' has the byte length ${to - from}: f32[${shape.join(',')}] needs ` +
+        `${4 * elements(shape)}`,
+    );
   // A copy: slice() of Node's Buffer would be a view.
   data.tensors[name] = new Float32Array(new Uint8Array(body.subarray(from, to)).buffer);
 }
@@ -86,7 +89,8 @@ export function saveSafetensors(
     const shape = shapes[name] ?? [length];
     if (elements(shape) !== length)
       throw new TensorgradError(
-        `saveSafetensors: '${name}' has ${length} values: f32[${shape.join(',')}] needs ${elements(shape)}`,
+        `saveSafetensors: '${name}' has ${length} values: f32[${shape.join(',')}] needs ` +
+          `${elements(shape)}`,
       );
     header[name] = { dtype: 'F32', shape, data_offsets: [size, size + 4 * length] };
     size += 4 * length;

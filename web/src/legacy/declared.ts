@@ -59,8 +59,15 @@ export function tensorInput(name: string, shape: Shape, dtype: Dtype = 'f32'): T
   return zerosOf('tensorInput', shape, dtype, site);
 }
 
-/** A value that stays: optimizers of version 0.0.12 changed it, and ours have state of their own. */
-export function stateInput(name: string, shape: Shape, dtype: Dtype = 'f32', initValue = 0): Tensor {
+/**
+ * A value that stays: optimizers of version 0.0.12 changed it, and ours have state of their own.
+ */
+export function stateInput(
+  name: string,
+  shape: Shape,
+  dtype: Dtype = 'f32',
+  initValue = 0,
+): Tensor {
   const site = siteOf(stateInput);
   void name;
   const args = { shape, value: initValue, dtype };
@@ -165,4 +172,3 @@ export async function compileFunction(
     throw error;
   }
 }
-

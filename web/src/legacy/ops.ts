@@ -71,14 +71,9 @@ export function linearFwd(p: { W: Tensor; b?: Tensor | null }, x: Tensor): Tenso
   });
 }
 /** Layer norm over the last axis. */
-export function layerNormFwd(
-  p: { g: Tensor; b?: Tensor | null; eps?: number },
-  x: Tensor,
-): Tensor {
+export function layerNormFwd(p: { g: Tensor; b?: Tensor | null; eps?: number }, x: Tensor): Tensor {
   const { g, b, eps = 1e-5 } = p;
-  return within(siteOf(layerNormFwd), () =>
-    layerNorm(x, g, { ...(b && { bias: b }), eps }),
-  );
+  return within(siteOf(layerNormFwd), () => layerNorm(x, g, { ...(b && { bias: b }), eps }));
 }
 /** The sum over the axes that broadcasting to x added. */
 export function sumToShape(x: Tensor, shape: Shape): Tensor {

@@ -49,10 +49,7 @@ interface MaybeCaptures {
 export interface StepFunction {
   (inputs: Values): Promise<number>;
   (inputs: Values, options: WithCaptures): Promise<{ loss: number; captures: Captures }>;
-  (
-    inputs: Values,
-    options: MaybeCaptures,
-  ): Promise<number | { loss: number; captures: Captures }>;
+  (inputs: Values, options: MaybeCaptures): Promise<number | { loss: number; captures: Captures }>;
 }
 export interface RunFunction {
   (inputs: Values): Promise<OutputArray>;
@@ -178,7 +175,11 @@ export async function compileModule<M extends Module, I extends InputDecls = Inp
         forward: ForwardFn<M, J>,
         { inputs: own = {} as J }: { inputs?: J } = {},
       ): Promise<CompiledForwardModule> => {
-        const made = await handle.attach<J, 'f32'>({ forward, inputs: own, output: 'any' as never });
+        const made = await handle.attach<J, 'f32'>({
+          forward,
+          inputs: own,
+          output: 'any' as never,
+        });
         return forwardOf(made as never, () => handle.kernelCount);
       },
       paramNames: handle.paramNames,

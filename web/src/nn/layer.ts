@@ -41,6 +41,24 @@ export interface LayerType extends Signature {
   readonly inputs: readonly string[];
 }
 
+/** Names are separated by spaces. */
+export function layerType(
+  name: string,
+  params: string,
+  required: number,
+  weights: string,
+  inputs: string,
+): LayerType {
+  const list = (words: string): string[] => words.split(' ').filter(Boolean);
+  return {
+    name,
+    params: list(params),
+    required,
+    weights: list(weights),
+    inputs: list(inputs),
+  };
+}
+
 /** A layer of the registry. */
 export abstract class Layer extends Module {
   readonly #type: LayerType;

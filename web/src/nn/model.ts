@@ -3,7 +3,13 @@
 import { ShapeError } from '../wasm/errors.js';
 import type { Shape } from '../wasm/arrays.js';
 import type { Handle, Library } from '../wasm/library.js';
-import type { JsonObject, LayerEntry, ModelEntries, ModelParameter, ParamEntry } from '../trace/recording.js';
+import type {
+  JsonObject,
+  LayerEntry,
+  ModelEntries,
+  ModelParameter,
+  ParamEntry,
+} from '../trace/recording.js';
 import { buildModel } from '../trace/replay.js';
 import { atSite, type Site } from '../trace/site.js';
 import type { Names } from '../trace/trace.js';

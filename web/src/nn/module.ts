@@ -33,7 +33,9 @@ export class Param extends ParamTensor {
     super();
     const bad = shape.find((size) => !Number.isInteger(size) || size < 0);
     if (bad !== undefined)
-      throw new ShapeError(`param: a size must be an integer that is not negative: ${bad}${this.at}`);
+      throw new ShapeError(
+        `param: a size must be an integer that is not negative: ${bad}${this.at}`,
+      );
     if (options.dtype !== undefined && options.dtype !== 'f32')
       throw new ShapeError(`param: parameters are f32, not ${options.dtype}${this.at}`);
     this.init = this.resolve(options);

@@ -17,7 +17,9 @@ export function camel(name: string): string {
   return words.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Arguments by the names of the registry. Names that the registry does not have stay as they are. */
+/**
+ * Arguments by the names of the registry. Names that the registry does not have stay as they are.
+ */
 export function bind(signature: Signature, given: readonly unknown[]): Record<string, unknown> {
   const { name, params, required } = signature;
   const args: Record<string, unknown> = {};

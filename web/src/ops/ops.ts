@@ -1,5 +1,5 @@
-// Ops whose signature in JavaScript differs from the registry's: names that are taken, several forms
-// of one function, and what version 0.4.6 has.
+// Ops whose signature in JavaScript differs from the registry's: names that are taken, several
+// forms of one function, and what version 0.4.6 has.
 import { ShapeError } from '../wasm/errors.js';
 import type { Dtype, Shape } from '../wasm/arrays.js';
 import { isTracing, currentTrace, type Argument, type Arguments } from '../trace/trace.js';
@@ -18,7 +18,9 @@ function calls(name: string, args: Arguments, entry: Function): Tensor[] {
 export function max(a: Operand, b: Operand): Tensor {
   return call('maximum', { a, b }, max);
 }
-/** The smaller of two operands, element by element. `amin` is the smallest element along an axis. */
+/**
+ * The smaller of two operands, element by element. `amin` is the smallest element along an axis.
+ */
 export function min(a: Operand, b: Operand): Tensor {
   return call('minimum', { a, b }, min);
 }
@@ -48,7 +50,12 @@ export function argmin(x: Tensor, axis?: number, options: ArgOptions = {}): Tens
 /** 0 .. n-1, or start, start + step, ... before stop. */
 export function arange(n: number, dtype?: Dtype): Tensor;
 export function arange(start: number, stop: number, step?: number, dtype?: Dtype): Tensor;
-export function arange(first: number, second?: number | Dtype, step?: number, dtype?: Dtype): Tensor {
+export function arange(
+  first: number,
+  second?: number | Dtype,
+  step?: number,
+  dtype?: Dtype,
+): Tensor {
   if (typeof second !== 'number') return call('arange', { stop: first, dtype: second }, arange);
   return call('arange', { start: first, stop: second, step, dtype }, arange);
 }

@@ -114,7 +114,9 @@ abstract class TextHandle extends Events {
   }
   /** The sizes of the model. */
   get config(): TextModelConfig & { vocab: number } {
-    return camelKeys(this.info['config'] as object) as unknown as TextModelConfig & { vocab: number };
+    return camelKeys(this.info['config'] as object) as unknown as TextModelConfig & {
+      vocab: number;
+    };
   }
 
   /** Text that the model writes after the prompt. */

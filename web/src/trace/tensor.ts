@@ -3,7 +3,9 @@ import type { Dtype, Shape } from '../wasm/arrays.js';
 import type { Site } from './site.js';
 import type { Trace } from './trace.js';
 
-/** A tensor of a traced function: its type, not its values. Ops take tensors and return new ones. */
+/**
+ * A tensor of a traced function: its type, not its values. Ops take tensors and return new ones.
+ */
 export interface Tensor {
   /** The number of the tensor in its trace; -1 for a parameter. */
   readonly id: number;

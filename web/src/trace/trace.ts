@@ -33,7 +33,8 @@ export class Trace {
 
   /** Runs `body` as the function that is traced. */
   run<T>(body: () => T): T {
-    if (current) throw new ShapeError('compile: a trace is under way: its function must not compile');
+    if (current)
+      throw new ShapeError('compile: a trace is under way: its function must not compile');
     current = this;
     try {
       return body();
@@ -89,12 +90,17 @@ export class Trace {
 
   private json(what: string, value: Exclude<Argument, undefined>, site: Site): Json {
     if (typeof value === 'number') return Number.isFinite(value) ? value : (`${value}` as Json);
-    if (Array.isArray(value)) return value.map((item: Argument) => this.json(what, item ?? null, site));
+    if (Array.isArray(value))
+      return value.map((item: Argument) => this.json(what, item ?? null, site));
     if (value === null || typeof value !== 'object') return value as Json;
     return this.operand(what, value as Tensor, site);
   }
 
-  private operand(what: string, tensor: Tensor, site: Site): { tensor: number } | { param: string } {
+  private operand(
+    what: string,
+    tensor: Tensor,
+    site: Site,
+  ): { tensor: number } | { param: string } {
     if (tensor instanceof TracedTensor && tensor.trace === this) return { tensor: tensor.id };
     if (tensor instanceof ParamTensor) {
       const name = this.names.nameOf(tensor);

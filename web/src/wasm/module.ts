@@ -1,7 +1,9 @@
 // The WebAssembly module: its functions as this package calls them, and how it is loaded. A binary
 // is compiled once per page; each instance has memory of its own.
 
-/** What the generated JavaScript beside the WebAssembly offers. Memory grows: read the views anew. */
+/**
+ * What the generated JavaScript beside the WebAssembly offers. Memory grows: read the views anew.
+ */
 export interface WasmModule {
   readonly HEAPU8: Uint8Array;
   readonly HEAP32: Int32Array;
