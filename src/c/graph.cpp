@@ -140,9 +140,9 @@ int tg_op(tg_graph* handle, const char* op, const char* arguments, const char* f
       throw UserError(
           user_message(text_or(op), "there is no op of this name", hint, "", site.file, site.line));
     }
-    const std::vector<ops::Argument> read =
-        read_arguments(record->name, record->parameters, read_object(arguments, record->name, site),
-                       site, operands_of(graph, record->name, site));
+    const std::vector<ops::Argument> read = read_arguments(
+        record->name, record->parameters(), read_object(arguments, record->name, site), site,
+        operands_of(graph, record->name, site));
     return append(graph, [&] { return record->call(read, site); });
   });
 }
@@ -155,9 +155,10 @@ int tg_layer(tg_graph* handle, int layer, const char* arguments, const char* fil
       user_error("there is no layer {}: there are {}", layer, graph.model->layers.size());
     const Model::PlacedLayer& placed = graph.model->layers[static_cast<std::size_t>(layer)];
     const std::vector<ops::Argument> read = read_arguments(
-        placed.type->name, placed.type->inputs, read_object(arguments, placed.type->name, site),
+        placed.type->name, placed.type->inputs(), read_object(arguments, placed.type->name, site),
         site, operands_of(graph, placed.type->name, site));
-    return append(graph, [&] { return placed.layer->call(read, site); });
+    return append(
+        graph, [&] { return std::vector<Tensor>{placed.layer->call(std::get<Operand>(read[0]))}; });
   });
 }
 

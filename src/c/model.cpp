@@ -118,8 +118,8 @@ int tg_model_layer(tg_model* handle, const char* name, const char* layer, const 
     const auto no_tensor = [&](const Json&) -> Operand {
       user_error("{}: a layer is made of numbers, not of tensors", type->name);
     };
-    const auto made =
-        type->make(read_arguments(type->name, type->parameters,
+    std::unique_ptr<nn::Layer> made =
+        type->make(read_arguments(type->name, type->parameters(),
                                   read_object(arguments, type->name, site), site, no_tensor),
                    site);
     const std::string prefix = std::string(text_or(name)).empty() ? "" : std::string(name) + ".";
@@ -128,7 +128,7 @@ int tg_model_layer(tg_model* handle, const char* name, const char* layer, const 
         user_error("param: the name '{}' is taken", prefix + path);
     });
     made->visit([&](const std::string& path, Param& param) { model.add(prefix + path, param); });
-    model.layers.push_back({type, made});
+    model.layers.push_back({type, std::move(made)});
     return static_cast<int>(model.layers.size()) - 1;
   });
 }

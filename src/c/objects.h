@@ -92,7 +92,7 @@ struct Model {
   std::vector<std::unique_ptr<Param>> own;  // those that belong to no layer
   struct PlacedLayer {
     const nn::PublicLayer* type;
-    std::shared_ptr<nn::Layer> layer;
+    std::unique_ptr<nn::Layer> layer;
   };
   std::vector<PlacedLayer> layers;
   std::map<std::string, Param*, std::less<>> by_name;

@@ -45,15 +45,15 @@ Json json_of(const ops::PublicFamily& family, const ops::PublicOp& op) {
   return {{"name", op.name},
           {"family", family.name},
           {"sentence", op.sentence},
-          {"parameters", json_of(op.parameters)},
+          {"parameters", json_of(op.parameters())},
           {"several", op.several}};
 }
 
 Json json_of(const nn::PublicLayer& layer) {
   return {{"name", layer.name},
           {"sentence", layer.sentence},
-          {"parameters", json_of(layer.parameters)},
-          {"inputs", json_of(layer.inputs)}};
+          {"parameters", json_of(layer.parameters())},
+          {"inputs", json_of(layer.inputs())}};
 }
 
 }  // namespace tensorgrad::c

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 
 #include "nn/words.h"
 #include "ops/builder.h"
@@ -19,21 +18,20 @@ using ops::Named;
 using ops::op;
 using ops::PublicFamily;
 using ops::PublicOp;
-using ops::Supply;
 
 // ---- functions
 
 namespace {
 
 std::span<const PublicOp> functions() {
-  static const PublicOp all[] = {
-      op("activate", activate, {"x", "activation"}, "Applies an activation to every element."),
-      op("masked_cross_entropy", masked_cross_entropy, {"logits", "targets", "mask"},
-         "The mean cross-entropy where the mask is 1."),
+  static constexpr PublicOp all[] = {
+      op<activate>("activate", {"x", "activation"}, "Applies an activation to every element."),
+      op<masked_cross_entropy>("masked_cross_entropy", {"logits", "targets", "mask"},
+                               "The mean cross-entropy where the mask is 1."),
       op(
           "selective_scan_step",
-          +[](Operand h, Operand u, Operand delta, Operand A_log, Operand B, Operand C, Operand D,
-              Discretisation discretisation) {
+          [](Operand h, Operand u, Operand delta, Operand A_log, Operand B, Operand C, Operand D,
+             Discretisation discretisation) {
             Tensor state = TensorAccess::tensor(h);
             const Tensor y = selective_scan_step(state, u, delta, A_log, B, C, D, discretisation);
             return std::vector<Tensor>{y, state};
@@ -42,7 +40,7 @@ std::span<const PublicOp> functions() {
           "One position of selective_scan. Returns y [B, E] and the next state [B, E, N]."),
       op(
           "ssd_step",
-          +[](Operand h, Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D) {
+          [](Operand h, Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D) {
             Tensor state = TensorAccess::tensor(h);
             const Tensor y = ssd_step(state, x, dt, A_log, B, C, D);
             return std::vector<Tensor>{y, state};
@@ -77,14 +75,10 @@ std::span<const PublicFamily> families() {
 }
 
 const PublicOp* find_op(std::string_view name) {
-  static const auto by_name = [] {
-    std::unordered_map<std::string_view, const PublicOp*> map;
-    for (const PublicFamily& family : families())
-      for (const PublicOp& op : family.ops) map.emplace(op.name, &op);
-    return map;
-  }();
-  const auto found = by_name.find(name);
-  return found == by_name.end() ? nullptr : found->second;
+  for (const PublicFamily& family : families())
+    for (const PublicOp& op : family.ops)
+      if (op.name == name) return &op;
+  return nullptr;
 }
 
 std::vector<std::string> op_names() {
@@ -98,87 +92,88 @@ std::vector<std::string> op_names() {
 
 namespace {
 
-template <class L, class... In>
+template <class L>
 class LayerOf final : public Layer {
  public:
-  using Function = Tensor (*)(const L&, In...);
-  LayerOf(std::string_view name, L layer, Function function)
-      : name_(name), layer_(std::move(layer)), function_(function) {}
+  explicit LayerOf(L layer) : layer_(std::move(layer)) {}
 
-  std::shared_ptr<Layer> copy() const override { return std::make_shared<LayerOf>(*this); }
+  std::unique_ptr<Layer> copy() const override { return std::make_unique<LayerOf>(*this); }
   void visit(const Visit& visit) override { walk_model<Param>(layer_, visit); }
-  std::vector<Tensor> call(std::span<const Argument> arguments, Site site) const override {
-    Supply supply(name_, arguments, site);
-    std::tuple<In...> values{supply.template next<In>()...};
-    return {std::apply([this](const In&... in) { return function_(layer_, in...); }, values)};
-  }
+  Tensor call(const Operand& input) const override { return layer_(input); }
 
  private:
-  std::string_view name_;
   L layer_;
-  Function function_;
 };
 
-template <class L, class... T, class... In>
-PublicLayer layer(std::string_view name, L (*make)(T...), std::initializer_list<Named> parameters,
-                  Tensor (*call)(const L&, In...), std::initializer_list<Named> inputs,
-                  std::string_view sentence) {
-  return {name, sentence, ops::parameters_of<std::remove_cvref_t<T>...>(parameters),
-          ops::parameters_of<In...>(inputs),
-          [name, make, call](std::span<const Argument> arguments, Site site) {
-            Supply supply(name, arguments, site);
-            std::tuple<std::remove_cvref_t<T>...> values{supply.next<std::remove_cvref_t<T>>()...};
-            return std::make_shared<LayerOf<L, In...>>(name, std::apply(make, std::move(values)),
-                                                       call);
-          }};
+template <class Lambda>
+std::unique_ptr<Layer> make_layer(const ops::Given& given) {
+  auto layer = ops::invoke(+Lambda{}, given);
+  return std::make_unique<LayerOf<decltype(layer)>>(std::move(layer));
 }
 
-template <class L>
-Tensor on_x(const L& layer, Operand x) {
-  return layer(x);
+template <class L, class... T>
+constexpr PublicLayer record(L (*)(T...), std::string_view name, std::string_view input,
+                             std::initializer_list<Named> parameters, std::string_view sentence,
+                             std::unique_ptr<Layer> (*function)(const ops::Given&)) {
+  return {name, sentence, input, ops::parameters_of<std::remove_cvref_t<T>...>(parameters),
+          function};
+}
+
+// The lambda makes a layer of the parameters. `input` is the name of the parameter of its call.
+template <class Lambda>
+constexpr PublicLayer layer(std::string_view name, Lambda make,
+                            std::initializer_list<Named> parameters, std::string_view input,
+                            std::string_view sentence) {
+  return record(+make, name, input, parameters, sentence, make_layer<Lambda>);
 }
 
 }  // namespace
 
+std::unique_ptr<Layer> PublicLayer::make(std::span<const Argument> arguments, Site site) const {
+  try {
+    return function({arguments.data(), site});
+  } catch (const BrokenRule& broken) {  // an argument does not fit
+    throw UserError(user_message(name, broken.rule, broken.hint, "", site.file, site.line));
+  }
+}
+
 std::span<const PublicLayer> layers() {
-  static const PublicLayer all[] = {
+  static constexpr PublicLayer all[] = {
       layer(
           "Linear",
-          +[](std::int64_t in, std::int64_t out, bool bias, Site site) {
+          [](std::int64_t in, std::int64_t out, bool bias, Site site) {
             return Linear(in, out, LinearOptions{.bias = bias}, site);
           },
-          {"in", "out", {"bias", true}}, on_x<Linear>, {"x"},
-          "x W + b over the last axis; W is [in, out]."),
+          {"in", "out", {"bias", true}}, "x", "x W + b over the last axis; W is [in, out]."),
       layer(
           "LayerNorm",
-          +[](std::int64_t size, float eps, bool bias, Site site) {
+          [](std::int64_t size, float eps, bool bias, Site site) {
             return LayerNorm(size, LayerNormOptions{.eps = eps, .bias = bias}, site);
           },
-          {"size", {"eps", 1e-5}, {"bias", true}}, on_x<LayerNorm>, {"x"},
-          "Layer norm over the last axis."),
+          {"size", {"eps", 1e-5}, {"bias", true}}, "x", "Layer norm over the last axis."),
       layer(
           "RMSNorm",
-          +[](std::int64_t size, float eps, Site site) {
+          [](std::int64_t size, float eps, Site site) {
             return RMSNorm(size, RMSNormOptions{.eps = eps}, site);
           },
-          {"size", {"eps", 1e-5}}, on_x<RMSNorm>, {"x"}, "RMS norm over the last axis."),
+          {"size", {"eps", 1e-5}}, "x", "RMS norm over the last axis."),
       layer(
           "Norm",
-          +[](std::int64_t size, NormKind kind, float eps, Site site) {
+          [](std::int64_t size, NormKind kind, float eps, Site site) {
             return Norm(size, NormOptions{.kind = kind, .eps = eps}, site);
           },
-          {"size", {"kind", "layer"}, {"eps", 1e-5}}, on_x<Norm>, {"x"},
+          {"size", {"kind", "layer"}, {"eps", 1e-5}}, "x",
           "Layer norm or RMS norm, as an argument says."),
       layer(
           "Embedding",
-          +[](std::int64_t count, std::int64_t size, Site site) {
+          [](std::int64_t count, std::int64_t size, Site site) {
             return Embedding(count, size, {}, site);
           },
-          {"count", "size"}, on_x<Embedding>, {"ids"}, "Rows of a table [count, size] by id."),
+          {"count", "size"}, "ids", "Rows of a table [count, size] by id."),
       layer(
           "Conv2d",
-          +[](std::int64_t in, std::int64_t out, Pair kernel, Pair stride, Pair padding,
-              Pair dilation, std::int64_t groups, bool bias, Site site) {
+          [](std::int64_t in, std::int64_t out, Pair kernel, Pair stride, Pair padding,
+             Pair dilation, std::int64_t groups, bool bias, Site site) {
             return Conv2d(in, out, kernel,
                           Conv2dLayerOptions{.conv = {.stride = stride,
                                                       .padding = padding,
@@ -190,43 +185,40 @@ std::span<const PublicLayer> layers() {
           {"in",
            "out",
            "kernel",
-           {"stride", ops::Integers{1}},
-           {"padding", ops::Integers{0}},
-           {"dilation", ops::Integers{1}},
+           {"stride", 1},
+           {"padding", 0},
+           {"dilation", 1},
            {"groups", 1},
            {"bias", true}},
-          on_x<Conv2d>, {"x"}, "Convolution of images [B, C, H, W]."),
+          "x", "Convolution of images [B, C, H, W]."),
       layer(
           "Conv1d",
-          +[](std::int64_t channels, std::int64_t kernel, Site site) {
+          [](std::int64_t channels, std::int64_t kernel, Site site) {
             return Conv1d(channels, kernel, {}, site);
           },
-          {"channels", "kernel"}, on_x<Conv1d>, {"x"},
-          "Causal depthwise convolution of sequences [B, T, C]."),
+          {"channels", "kernel"}, "x", "Causal depthwise convolution of sequences [B, T, C]."),
       layer(
           "SelfAttention",
-          +[](std::int64_t dim, int heads, int groups, std::optional<float> rope_base, bool biases,
-              Site site) {
+          [](std::int64_t dim, int heads, int groups, std::optional<float> rope_base, bool biases,
+             Site site) {
             return SelfAttention(
                 dim, heads,
                 SelfAttentionOptions{.groups = groups, .rope_base = rope_base, .biases = biases},
                 site);
           },
-          {"dim", "heads", {"groups", 0}, {"rope_base", kNothing}, {"biases", false}},
-          on_x<SelfAttention>, {"x"},
+          {"dim", "heads", {"groups", 0}, {"rope_base", kNothing}, {"biases", false}}, "x",
           "Causal self-attention [B, T, D] -> [B, T, D]; rotary positions with rope_base."),
       layer(
           "FeedForward",
-          +[](std::int64_t dim, std::int64_t hidden, Activation activation, Site site) {
+          [](std::int64_t dim, std::int64_t hidden, Activation activation, Site site) {
             return FeedForward(dim, hidden, FeedForwardOptions{.activation = activation}, site);
           },
-          {"dim", "hidden", {"activation", "gelu"}}, on_x<FeedForward>, {"x"},
+          {"dim", "hidden", {"activation", "gelu"}}, "x",
           "Two linear layers with an activation between them."),
       layer(
           "TransformerBlock",
-          +[](std::int64_t dim, int heads, std::int64_t hidden, NormKind norm, float eps,
-              int groups, std::optional<float> rope_base, bool biases, Activation activation,
-              Site site) {
+          [](std::int64_t dim, int heads, std::int64_t hidden, NormKind norm, float eps, int groups,
+             std::optional<float> rope_base, bool biases, Activation activation, Site site) {
             return TransformerBlock(
                 dim, heads,
                 TransformerBlockOptions{
@@ -245,12 +237,12 @@ std::span<const PublicLayer> layers() {
            {"rope_base", kNothing},
            {"biases", false},
            {"activation", "gelu"}},
-          on_x<TransformerBlock>, {"x"}, "x + attention(norm(x)), then x + mlp(norm(x))."),
+          "x", "x + attention(norm(x)), then x + mlp(norm(x))."),
       layer(
           "Transformer",
-          +[](std::int64_t vocab, std::int64_t dim, std::int64_t context, int depth, int heads,
-              Activation activation, float eps, int groups, std::optional<float> rope_base,
-              bool biases, NormKind norm, float embedding_std, Site site) {
+          [](std::int64_t vocab, std::int64_t dim, std::int64_t context, int depth, int heads,
+             Activation activation, float eps, int groups, std::optional<float> rope_base,
+             bool biases, NormKind norm, float embedding_std, Site site) {
             return Transformer(TransformerConfig{.vocab = vocab,
                                                  .dim = dim,
                                                  .context = context,
@@ -277,12 +269,11 @@ std::span<const PublicLayer> layers() {
            {"biases", false},
            {"norm", "layer"},
            {"embedding_std", 0.05}},
-          on_x<Transformer>, {"tokens"},
-          "A decoder-only language model: tokens [B, T] -> logits [B, T, V]."),
+          "tokens", "A decoder-only language model: tokens [B, T] -> logits [B, T, V]."),
       layer(
           "MambaBlock",
-          +[](std::int64_t dim, std::int64_t state, std::int64_t conv, std::int64_t expand,
-              std::int64_t dt_rank, Discretisation discretisation, float eps, Site site) {
+          [](std::int64_t dim, std::int64_t state, std::int64_t conv, std::int64_t expand,
+             std::int64_t dt_rank, Discretisation discretisation, float eps, Site site) {
             return MambaBlock(MambaConfig{.dim = dim,
                                           .state = state,
                                           .conv = conv,
@@ -299,11 +290,11 @@ std::span<const PublicLayer> layers() {
            {"dt_rank", 0},
            {"discretisation", "euler"},
            {"eps", 1e-5}},
-          on_x<MambaBlock>, {"x"}, "A Mamba block [B, T, D] -> [B, T, D]."),
+          "x", "A Mamba block [B, T, D] -> [B, T, D]."),
       layer(
           "Mamba2Block",
-          +[](std::int64_t dim, std::int64_t state, std::int64_t conv, std::int64_t expand,
-              std::int64_t head_size, int groups, std::int64_t chunk, float eps, Site site) {
+          [](std::int64_t dim, std::int64_t state, std::int64_t conv, std::int64_t expand,
+             std::int64_t head_size, int groups, std::int64_t chunk, float eps, Site site) {
             return Mamba2Block(Mamba2Config{.dim = dim,
                                             .state = state,
                                             .conv = conv,
@@ -322,12 +313,12 @@ std::span<const PublicLayer> layers() {
            {"groups", 1},
            {"chunk", 64},
            {"eps", 1e-5}},
-          on_x<Mamba2Block>, {"x"}, "A Mamba-2 block [B, T, D] -> [B, T, D]."),
+          "x", "A Mamba-2 block [B, T, D] -> [B, T, D]."),
       layer(
           "Mamba",
-          +[](std::int64_t vocab, int depth, std::int64_t dim, std::int64_t state,
-              std::int64_t conv, std::int64_t expand, std::int64_t dt_rank,
-              Discretisation discretisation, float eps, float embedding_std, Site site) {
+          [](std::int64_t vocab, int depth, std::int64_t dim, std::int64_t state, std::int64_t conv,
+             std::int64_t expand, std::int64_t dt_rank, Discretisation discretisation, float eps,
+             float embedding_std, Site site) {
             return Mamba(MambaConfig{.vocab = vocab,
                                      .layers = depth,
                                      .dim = dim,
@@ -350,12 +341,12 @@ std::span<const PublicLayer> layers() {
            {"discretisation", "euler"},
            {"eps", 1e-5},
            {"embedding_std", 0.05}},
-          on_x<Mamba>, {"tokens"}, "A language model of Mamba blocks."),
+          "tokens", "A language model of Mamba blocks."),
       layer(
           "Mamba2",
-          +[](std::int64_t vocab, int depth, std::int64_t dim, std::int64_t state,
-              std::int64_t conv, std::int64_t expand, std::int64_t head_size, int groups,
-              std::int64_t chunk, float eps, float embedding_std, Site site) {
+          [](std::int64_t vocab, int depth, std::int64_t dim, std::int64_t state, std::int64_t conv,
+             std::int64_t expand, std::int64_t head_size, int groups, std::int64_t chunk, float eps,
+             float embedding_std, Site site) {
             return Mamba2(Mamba2Config{.vocab = vocab,
                                        .layers = depth,
                                        .dim = dim,
@@ -380,13 +371,13 @@ std::span<const PublicLayer> layers() {
            {"chunk", 64},
            {"eps", 1e-5},
            {"embedding_std", 0.05}},
-          on_x<Mamba2>, {"tokens"}, "A language model of Mamba-2 blocks."),
+          "tokens", "A language model of Mamba-2 blocks."),
       layer(
           "LanguageModel",
-          +[](std::int64_t vocab, std::int64_t dim, std::string layers, int heads, int groups,
-              Activation activation, float rope_base, float eps, NormKind norm, float embedding_std,
-              std::int64_t mamba_state, std::int64_t mamba2_state, std::int64_t head_size,
-              Site site) {
+          [](std::int64_t vocab, std::int64_t dim, std::string layers, int heads, int groups,
+             Activation activation, float rope_base, float eps, NormKind norm, float embedding_std,
+             std::int64_t mamba_state, std::int64_t mamba2_state, std::int64_t head_size,
+             Site site) {
             return LanguageModel(
                 LanguageModelConfig{.vocab = vocab,
                                     .dim = dim,
@@ -415,8 +406,7 @@ std::span<const PublicLayer> layers() {
            {"mamba_state", 16},
            {"mamba2_state", 64},
            {"head_size", 64}},
-          on_x<LanguageModel>, {"tokens"},
-          "A language model with layers of several kinds, in the order of the words."),
+          "tokens", "A language model with layers of several kinds, in the order of the words."),
   };
   return all;
 }

@@ -24,20 +24,24 @@ std::vector<std::string> op_names();
 class Layer {
  public:
   virtual ~Layer() = default;
-  virtual std::shared_ptr<Layer> copy() const = 0;
+  virtual std::unique_ptr<Layer> copy() const = 0;
   // Calls the function with each parameter and its path in the layer: "attn.q.W".
   using Visit = std::function<void(const std::string& path, Param& param)>;
   virtual void visit(const Visit& visit) = 0;
-  // `arguments` has one entry per input.
-  virtual std::vector<Tensor> call(std::span<const ops::Argument> arguments, Site site) const = 0;
+  virtual Tensor call(const Operand& input) const = 0;
 };
 
 struct PublicLayer {
   std::string_view name;
   std::string_view sentence;
-  std::vector<ops::Parameter> parameters;  // of the constructor
-  std::vector<ops::Parameter> inputs;      // of the call
-  std::function<std::shared_ptr<Layer>(std::span<const ops::Argument> arguments, Site site)> make;
+  std::string_view input;  // the name of the parameter of its call
+  ops::Parameters own;     // of the constructor
+  std::unique_ptr<Layer> (*function)(const ops::Given& given) = nullptr;
+
+  std::vector<ops::Parameter> parameters() const { return own.list(); }
+  std::vector<ops::Parameter> inputs() const { return {{input, ops::Kind::tensor, false, {}, {}}}; }
+  // `arguments` has one entry per parameter of the constructor.
+  std::unique_ptr<Layer> make(std::span<const ops::Argument> arguments, Site site) const;
 };
 
 std::span<const PublicLayer> layers();

@@ -187,11 +187,11 @@ Tensor replace_at(Operand x, Operand part, int axis, const Tensor& start) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> attention_ops() {
-  static const PublicOp all[] = {
+  static constexpr PublicOp all[] = {
       op(
           "attention",
-          +[](Operand q, Operand k, Operand v, bool causal, std::optional<float> scale,
-              std::optional<Operand> start) {
+          [](Operand q, Operand k, Operand v, bool causal, std::optional<float> scale,
+             std::optional<Operand> start) {
             const AttentionOptions options{.causal = causal, .scale = scale};
             if (!start) return attention(q, k, v, options);
             return attention(q, k, v, TensorAccess::tensor(*start), options);
@@ -202,7 +202,7 @@ std::span<const PublicOp> attention_ops() {
           "start + t."),
       op(
           "replace_at",
-          +[](Operand x, Operand part, int axis, Operand start) {
+          [](Operand x, Operand part, int axis, Operand start) {
             return replace_at(x, part, axis, TensorAccess::tensor(start));
           },
           {"x", "part", "axis", "start"},

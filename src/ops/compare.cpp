@@ -170,18 +170,18 @@ Tensor where(Operand condition, Operand a, Operand b) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> compare_ops() {
-  static const PublicOp all[] = {
-      op("less", less, {"a", "b"}, "a < b, as bool."),
-      op("less_equal", less_equal, {"a", "b"}, "a <= b, as bool."),
-      op("greater", greater, {"a", "b"}, "a > b, as bool."),
-      op("greater_equal", greater_equal, {"a", "b"}, "a >= b, as bool."),
-      op("equal", equal, {"a", "b"}, "a == b, as bool."),
-      op("not_equal", not_equal, {"a", "b"}, "a != b, as bool."),
-      op("logical_and", logical_and, {"a", "b"}, "True where both are true."),
-      op("logical_or", logical_or, {"a", "b"}, "True where one of them is true."),
-      op("logical_not", logical_not, {"x"}, "True where x is false."),
-      op("is_finite", is_finite, {"x"}, "True where x is neither NaN nor infinite."),
-      op("where", where, {"condition", "a", "b"}, "a where the condition is true, b elsewhere."),
+  static constexpr PublicOp all[] = {
+      op<less>("less", {"a", "b"}, "a < b, as bool."),
+      op<less_equal>("less_equal", {"a", "b"}, "a <= b, as bool."),
+      op<greater>("greater", {"a", "b"}, "a > b, as bool."),
+      op<greater_equal>("greater_equal", {"a", "b"}, "a >= b, as bool."),
+      op<equal>("equal", {"a", "b"}, "a == b, as bool."),
+      op<not_equal>("not_equal", {"a", "b"}, "a != b, as bool."),
+      op<logical_and>("logical_and", {"a", "b"}, "True where both are true."),
+      op<logical_or>("logical_or", {"a", "b"}, "True where one of them is true."),
+      op<logical_not>("logical_not", {"x"}, "True where x is false."),
+      op<is_finite>("is_finite", {"x"}, "True where x is neither NaN nor infinite."),
+      op<where>("where", {"condition", "a", "b"}, "a where the condition is true, b elsewhere."),
   };
   return all;
 }

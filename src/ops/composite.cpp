@@ -324,24 +324,25 @@ Tensor capture(std::string_view name, Operand x) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> composite_ops() {
-  static const PublicOp all[] = {
-      op("softmax", softmax, {"x", {"axis", -1}}, "exp(x) / sum(exp(x)) along an axis."),
-      op("log_softmax", log_softmax, {"x", {"axis", -1}}, "The logarithm of softmax."),
-      op("where_causal", where_causal, {"x", "fill"},
-         "x is [..., T, S]. Row t keeps columns 0 .. t + S - T; the others become fill."),
-      op("softmax_causal", softmax_causal, {"x"},
-         "Softmax over the last axis of [..., T, T]. Row t sees columns 0 .. t."),
+  static constexpr PublicOp all[] = {
+      op<softmax>("softmax", {"x", {"axis", -1}}, "exp(x) / sum(exp(x)) along an axis."),
+      op<log_softmax>("log_softmax", {"x", {"axis", -1}}, "The logarithm of softmax."),
+      op<where_causal>(
+          "where_causal", {"x", "fill"},
+          "x is [..., T, S]. Row t keeps columns 0 .. t + S - T; the others become fill."),
+      op<softmax_causal>("softmax_causal", {"x"},
+                         "Softmax over the last axis of [..., T, T]. Row t sees columns 0 .. t."),
       op(
           "layer_norm",
-          +[](Operand x, Operand gain, std::optional<Operand> bias, float eps) {
+          [](Operand x, Operand gain, std::optional<Operand> bias, float eps) {
             return bias ? layer_norm(x, gain, *bias, eps) : layer_norm(x, gain, eps);
           },
           {"x", "gain", {"bias", kNothing}, {"eps", 1e-5}}, "Layer norm over the last axis."),
-      op("rms_norm", rms_norm, {"x", "gain", {"eps", 1e-5}}, "RMS norm over the last axis."),
+      op<rms_norm>("rms_norm", {"x", "gain", {"eps", 1e-5}}, "RMS norm over the last axis."),
       op(
           "cross_entropy",
-          +[](Operand logits, Operand targets, Reduction reduction, std::optional<int> ignore_index,
-              float label_smoothing) {
+          [](Operand logits, Operand targets, Reduction reduction, std::optional<int> ignore_index,
+             float label_smoothing) {
             return cross_entropy(logits, targets,
                                  {.reduction = reduction,
                                   .ignore_index = ignore_index,
@@ -356,8 +357,8 @@ std::span<const PublicOp> composite_ops() {
           "ignore_index do not count."),
       op(
           "nll_loss",
-          +[](Operand log_probs, Operand targets, Reduction reduction,
-              std::optional<int> ignore_index, float label_smoothing) {
+          [](Operand log_probs, Operand targets, Reduction reduction,
+             std::optional<int> ignore_index, float label_smoothing) {
             return nll_loss(log_probs, targets,
                             {.reduction = reduction,
                              .ignore_index = ignore_index,
@@ -370,26 +371,27 @@ std::span<const PublicOp> composite_ops() {
            {"label_smoothing", 0.0}},
           "The same as cross_entropy, from log-probabilities."),
 
-      op("mse_loss", mse_loss, {"prediction", "target", {"reduction", "mean"}},
-         "The squared error."),
-      op("bce_with_logits", bce_with_logits, {"logits", "target", {"reduction", "mean"}},
-         "The binary cross-entropy of sigmoid(logits)."),
-      op("huber_loss", huber_loss, {"prediction", "target", {"delta", 1.0}, {"reduction", "mean"}},
-         "Squared for errors below delta, linear beyond."),
-      op("kl_div", kl_div, {"input", "target", {"reduction", "mean"}},
-         "KL(target || input). The input holds log-probabilities, the target probabilities."),
+      op<mse_loss>("mse_loss", {"prediction", "target", {"reduction", "mean"}},
+                   "The squared error."),
+      op<bce_with_logits>("bce_with_logits", {"logits", "target", {"reduction", "mean"}},
+                          "The binary cross-entropy of sigmoid(logits)."),
+      op<huber_loss>("huber_loss", {"prediction", "target", {"delta", 1.0}, {"reduction", "mean"}},
+                     "Squared for errors below delta, linear beyond."),
+      op<kl_div>(
+          "kl_div", {"input", "target", {"reduction", "mean"}},
+          "KL(target || input). The input holds log-probabilities, the target probabilities."),
       op(
           "rope",
-          +[](Operand x, float base, Operand offset) {
+          [](Operand x, float base, Operand offset) {
             if (TensorAccess::is_scalar(offset))
               return rope(x, base, static_cast<std::int64_t>(TensorAccess::scalar(offset)));
             return rope(x, base, TensorAccess::tensor(offset));
           },
-          {"x", {"base", 10000.0}, {"offset", Operand(0)}},
+          {"x", {"base", 10000.0}, {"offset", 0}},
           "Rotary positions over the last two axes [..., T, D], in pairs (i, i + D/2). The offset "
           "may be an i32 tensor."),
       op(
-          "capture", +[](std::string name, Operand x) { return capture(name, x); }, {"name", "x"},
+          "capture", [](std::string name, Operand x) { return capture(name, x); }, {"name", "x"},
           "x, under a name by which a run can return it."),
   };
   return all;

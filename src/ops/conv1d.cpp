@@ -84,9 +84,10 @@ Tensor conv1d_causal_depthwise(Operand x, Operand w, Operand bias) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> conv1d_ops() {
-  static const PublicOp all[] = {
-      op("conv1d_causal_depthwise", conv1d_causal_depthwise, {"x", "w", "bias"},
-         "Causal depthwise convolution of sequences: x is [B, L, C], w is [C, K], bias is [C]."),
+  static constexpr PublicOp all[] = {
+      op<conv1d_causal_depthwise>(
+          "conv1d_causal_depthwise", {"x", "w", "bias"},
+          "Causal depthwise convolution of sequences: x is [B, L, C], w is [C, K], bias is [C]."),
   };
   return all;
 }

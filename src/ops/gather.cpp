@@ -215,16 +215,17 @@ Tensor one_hot(Operand ids, std::int64_t depth, DType dtype) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> gather_ops() {
-  static const PublicOp all[] = {
-      op("embedding", embedding, {"table", "ids"},
-         "Row ids[...] of a table [V, D] for each id: [..., D]."),
-      op("gather", gather, {"x", "axis", "ids"},
-         "x[..., ids[..., k, ...], ...] along one axis. The other axes of ids are no larger than "
-         "those of x."),
-      op("take_along_axis", take_along_axis, {"x", "ids", "axis"},
-         "Like gather, but all other axes must match or broadcast."),
-      op("one_hot", one_hot, {"ids", "depth", {"dtype", "f32"}},
-         "1 at the id and 0 elsewhere, along a new last axis of size depth."),
+  static constexpr PublicOp all[] = {
+      op<embedding>("embedding", {"table", "ids"},
+                    "Row ids[...] of a table [V, D] for each id: [..., D]."),
+      op<gather>(
+          "gather", {"x", "axis", "ids"},
+          "x[..., ids[..., k, ...], ...] along one axis. The other axes of ids are no larger than "
+          "those of x."),
+      op<take_along_axis>("take_along_axis", {"x", "ids", "axis"},
+                          "Like gather, but all other axes must match or broadcast."),
+      op<one_hot>("one_hot", {"ids", "depth", {"dtype", "f32"}},
+                  "1 at the id and 0 elsewhere, along a new last axis of size depth."),
   };
   return all;
 }

@@ -147,22 +147,22 @@ Tensor tril(Operand x, std::int64_t diagonal) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> leaf_ops() {
-  static const PublicOp all[] = {
-      op("zeros", zeros, {"shape", {"dtype", "f32"}}, "Zeros."),
-      op("ones", ones, {"shape", {"dtype", "f32"}}, "Ones."),
-      op("full", full, {"shape", "value", {"dtype", "f32"}}, "One value everywhere."),
-      op("eye", eye, {"n"}, "The identity matrix [n, n]."),
+  static constexpr PublicOp all[] = {
+      op<zeros>("zeros", {"shape", {"dtype", "f32"}}, "Zeros."),
+      op<ones>("ones", {"shape", {"dtype", "f32"}}, "Ones."),
+      op<full>("full", {"shape", "value", {"dtype", "f32"}}, "One value everywhere."),
+      op<eye>("eye", {"n"}, "The identity matrix [n, n]."),
       op(
           "arange",
-          +[](std::int64_t stop, std::int64_t start, std::int64_t step, DType dtype, Site site) {
+          [](std::int64_t stop, std::int64_t start, std::int64_t step, DType dtype, Site site) {
             return arange(start, stop, step, dtype, site);
           },
           {"stop", {"start", 0}, {"step", 1}, {"dtype", "i32"}},
           "start, start + step, ... before stop. All values must fit into i32."),
-      op("linspace", linspace, {"start", "stop", "n"},
-         "n points from start to stop, f32. Both ends are included."),
-      op("tril", tril, {"x", {"diagonal", 0}},
-         "The lower triangle of the last two axes. Elements above the diagonal become 0."),
+      op<linspace>("linspace", {"start", "stop", "n"},
+                   "n points from start to stop, f32. Both ends are included."),
+      op<tril>("tril", {"x", {"diagonal", 0}},
+               "The lower triangle of the last two axes. Elements above the diagonal become 0."),
   };
   return all;
 }

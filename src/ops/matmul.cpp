@@ -142,10 +142,11 @@ Tensor matmul(Operand left, Operand right) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> matmul_ops() {
-  static const PublicOp all[] = {
-      op("matmul", matmul, {"a", "b"},
-         "The matrix product over the last two axes. Leading axes broadcast; vectors work as in "
-         "PyTorch."),
+  static constexpr PublicOp all[] = {
+      op<matmul>(
+          "matmul", {"a", "b"},
+          "The matrix product over the last two axes. Leading axes broadcast; vectors work as in "
+          "PyTorch."),
   };
   return all;
 }

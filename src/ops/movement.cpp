@@ -434,18 +434,18 @@ Tensor stop_gradient(Operand x) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> movement_ops() {
-  static const PublicOp all[] = {
-      op("reshape", reshape, {"x", "shape"},
-         "The elements in another shape. One size may be -1: it is inferred."),
-      op("permute", permute, {"x", "order"}, "The axes in another order."),
-      op("swap_axes", swap_axes, {"x", "a", "b"}, "Exchanges two axes."),
-      op("broadcast_to", broadcast_to, {"x", "shape"},
-         "Repeats axes of size 1, and adds axes in front."),
-      op("narrow", narrow, {"x", "axis", "start", "length"},
-         "The elements start .. start + length - 1 of one axis."),
+  static constexpr PublicOp all[] = {
+      op<reshape>("reshape", {"x", "shape"},
+                  "The elements in another shape. One size may be -1: it is inferred."),
+      op<permute>("permute", {"x", "order"}, "The axes in another order."),
+      op<swap_axes>("swap_axes", {"x", "a", "b"}, "Exchanges two axes."),
+      op<broadcast_to>("broadcast_to", {"x", "shape"},
+                       "Repeats axes of size 1, and adds axes in front."),
+      op<narrow>("narrow", {"x", "axis", "start", "length"},
+                 "The elements start .. start + length - 1 of one axis."),
       op(
           "split",
-          +[](Operand x, std::optional<int> sections, std::optional<Integers> sizes, int axis) {
+          [](Operand x, std::optional<int> sections, std::optional<Integers> sizes, int axis) {
             if (sections.has_value() == sizes.has_value())
               fail_in_call("split", "needs either sections or sizes", x.site());
             return sections ? split(x, *sections, axis) : split(x, *sizes, axis);
@@ -453,18 +453,19 @@ std::span<const PublicOp> movement_ops() {
           {"x", {"sections", kNothing}, {"sizes", kNothing}, {"axis", -1}},
           "Cuts one axis into equal sections, or into parts of these sizes. Returns several "
           "tensors."),
-      op("concat", concat, {"parts", {"axis", 0}}, "Joins tensors along an axis."),
-      op("stack", stack, {"parts", {"axis", 0}}, "Joins tensors along a new axis."),
-      op("pad", pad, {"x", "axis", "before", "after", {"mode", "constant"}, {"value", 0.0}},
-         "Adds elements before and after one axis: a constant, or by reflection, or circularly."),
-      op("flip", flip, {"x", "axes"}, "Reverses the order of the elements along the axes."),
-      op("unsqueeze", unsqueeze, {"x", "axis"}, "Adds an axis of size 1."),
-      op("squeeze", squeeze, {"x", "axis"}, "Removes an axis of size 1."),
-      op("split_heads", split_heads, {"x", "heads"},
-         "[B, T, H*D] -> [B, H, T, D]. The batch axis is optional."),
-      op("merge_heads", merge_heads, {"x"},
-         "[B, H, T, D] -> [B, T, H*D]. The batch axis is optional."),
-      op("stop_gradient", stop_gradient, {"x"}, "x, without passing a gradient to it."),
+      op<concat>("concat", {"parts", {"axis", 0}}, "Joins tensors along an axis."),
+      op<stack>("stack", {"parts", {"axis", 0}}, "Joins tensors along a new axis."),
+      op<pad>(
+          "pad", {"x", "axis", "before", "after", {"mode", "constant"}, {"value", 0.0}},
+          "Adds elements before and after one axis: a constant, or by reflection, or circularly."),
+      op<flip>("flip", {"x", "axes"}, "Reverses the order of the elements along the axes."),
+      op<unsqueeze>("unsqueeze", {"x", "axis"}, "Adds an axis of size 1."),
+      op<squeeze>("squeeze", {"x", "axis"}, "Removes an axis of size 1."),
+      op<split_heads>("split_heads", {"x", "heads"},
+                      "[B, T, H*D] -> [B, H, T, D]. The batch axis is optional."),
+      op<merge_heads>("merge_heads", {"x"},
+                      "[B, H, T, D] -> [B, T, H*D]. The batch axis is optional."),
+      op<stop_gradient>("stop_gradient", {"x"}, "x, without passing a gradient to it."),
   };
   return all;
 }

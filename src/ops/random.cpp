@@ -146,16 +146,17 @@ Tensor categorical(Operand logits) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> random_ops() {
-  static const PublicOp all[] = {
-      op("dropout", dropout, {"x", "p"},
-         "Sets each element to 0 with probability p and scales the others by 1/(1-p). Does nothing "
-         "outside training."),
-      op("uniform", uniform, {"shape", {"low", 0.0}, {"high", 1.0}},
-         "Uniform from low to high, without high."),
-      op("randn", randn, {"shape"}, "Normal with mean 0 and standard deviation 1."),
-      op("bernoulli", bernoulli, {"p"}, "1 with probability p, else 0; f32."),
-      op("categorical", categorical, {"logits"},
-         "One class per row of logits [..., V]: i32 [...]."),
+  static constexpr PublicOp all[] = {
+      op<dropout>("dropout", {"x", "p"},
+                  "Sets each element to 0 with probability p and scales the others by 1/(1-p). "
+                  "Does nothing "
+                  "outside training."),
+      op<uniform>("uniform", {"shape", {"low", 0.0}, {"high", 1.0}},
+                  "Uniform from low to high, without high."),
+      op<randn>("randn", {"shape"}, "Normal with mean 0 and standard deviation 1."),
+      op<bernoulli>("bernoulli", {"p"}, "1 with probability p, else 0; f32."),
+      op<categorical>("categorical", {"logits"},
+                      "One class per row of logits [..., V]: i32 [...]."),
   };
   return all;
 }

@@ -228,28 +228,29 @@ Tensor logsumexp(Operand x, Axes axes, bool keepdims) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> reduce_ops() {
-  static const PublicOp all[] = {
-      op("sum", sum, {"x", {"axes", kNothing}, {"keepdims", false}},
-         "The sum over the axes; over all of them without axes."),
-      op("mean", mean, {"x", {"axes", kNothing}, {"keepdims", false}},
-         "The mean over the axes. An empty axis is an error, not NaN."),
-      op("max", max, {"x", {"axes", kNothing}, {"keepdims", false}},
-         "The largest element over the axes. Ties share the gradient evenly."),
-      op("min", min, {"x", {"axes", kNothing}, {"keepdims", false}},
-         "The smallest element over the axes. Ties share the gradient evenly."),
-      op("prod", prod, {"x", {"axes", kNothing}, {"keepdims", false}},
-         "The product over the axes."),
-      op("var", var, {"x", {"axes", kNothing}, {"keepdims", false}, {"correction", 1}},
-         "The variance over the axes. Divides by n - correction."),
-      op("stddev", stddev, {"x", {"axes", kNothing}, {"keepdims", false}, {"correction", 1}},
-         "The standard deviation over the axes. The gradient is 0 where all elements are equal."),
-      op("argmax", argmax, {"x", {"axis", -1}, {"keepdims", false}},
-         "The index of the first largest element, i32."),
-      op("argmin", argmin, {"x", {"axis", -1}, {"keepdims", false}},
-         "The index of the first smallest element, i32."),
-      op("cumsum", cumsum, {"x", "axis"}, "The sums of the elements up to each one."),
-      op("logsumexp", logsumexp, {"x", {"axes", kNothing}, {"keepdims", false}},
-         "log(sum(exp(x))) over the axes, without overflow."),
+  static constexpr PublicOp all[] = {
+      op<sum>("sum", {"x", {"axes", kNothing}, {"keepdims", false}},
+              "The sum over the axes; over all of them without axes."),
+      op<mean>("mean", {"x", {"axes", kNothing}, {"keepdims", false}},
+               "The mean over the axes. An empty axis is an error, not NaN."),
+      op<max>("max", {"x", {"axes", kNothing}, {"keepdims", false}},
+              "The largest element over the axes. Ties share the gradient evenly."),
+      op<min>("min", {"x", {"axes", kNothing}, {"keepdims", false}},
+              "The smallest element over the axes. Ties share the gradient evenly."),
+      op<prod>("prod", {"x", {"axes", kNothing}, {"keepdims", false}},
+               "The product over the axes."),
+      op<var>("var", {"x", {"axes", kNothing}, {"keepdims", false}, {"correction", 1}},
+              "The variance over the axes. Divides by n - correction."),
+      op<stddev>(
+          "stddev", {"x", {"axes", kNothing}, {"keepdims", false}, {"correction", 1}},
+          "The standard deviation over the axes. The gradient is 0 where all elements are equal."),
+      op<argmax>("argmax", {"x", {"axis", -1}, {"keepdims", false}},
+                 "The index of the first largest element, i32."),
+      op<argmin>("argmin", {"x", {"axis", -1}, {"keepdims", false}},
+                 "The index of the first smallest element, i32."),
+      op<cumsum>("cumsum", {"x", "axis"}, "The sums of the elements up to each one."),
+      op<logsumexp>("logsumexp", {"x", {"axes", kNothing}, {"keepdims", false}},
+                    "log(sum(exp(x))) over the axes, without overflow."),
   };
   return all;
 }

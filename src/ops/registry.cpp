@@ -8,8 +8,57 @@
 namespace tensorgrad::ops {
 
 int small(std::int64_t value) {
-  if (value != static_cast<int>(value)) user_error("{} is out of range", value);
+  if (value != static_cast<int>(value)) break_rule("", "{} is out of range", value);
   return static_cast<int>(value);
+}
+
+std::vector<int> all_small(const Integers& values) {
+  std::vector<int> all;
+  for (const std::int64_t value : values) all.push_back(small(value));
+  return all;
+}
+
+namespace {
+
+Argument otherwise(const Named& named, Kind kind) {
+  if (named.has == Named::Default::word) return std::string(named.word);
+  if (named.has != Named::Default::number) return {};
+  const auto whole = static_cast<std::int64_t>(named.number);
+  switch (kind) {
+    case Kind::tensor:
+      return Operand(static_cast<int>(whole), Site{});
+    case Kind::integer:
+      return whole;
+    case Kind::boolean:
+      return whole != 0;
+    case Kind::pair:
+      return Integers{whole};
+    default:
+      return named.number;
+  }
+}
+
+}  // namespace
+
+std::vector<Parameter> Parameters::list() const {
+  std::vector<Parameter> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    out.push_back({named[i].name,
+                   types[i].kind,
+                   named[i].has != Named::Default::none,
+                   otherwise(named[i], types[i].kind),
+                   {}});
+    if (types[i].words) out.back().words = words(*types[i].words);
+  }
+  return out;
+}
+
+std::vector<Tensor> PublicOp::call(std::span<const Argument> arguments, Site site) const {
+  try {
+    return function({arguments.data(), site});
+  } catch (const BrokenRule& broken) {  // an argument does not fit
+    throw UserError(user_message(name, broken.rule, broken.hint, "", site.file, site.line));
+  }
 }
 
 std::string_view name(Kind kind) {

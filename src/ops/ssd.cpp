@@ -131,11 +131,11 @@ Tensor ssd(Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> ssd_ops() {
-  static const PublicOp all[] = {
+  static constexpr PublicOp all[] = {
       op(
           "ssd",
-          +[](Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D,
-              std::int64_t chunk) { return ssd(x, dt, A_log, B, C, D, {.chunk = chunk}); },
+          [](Operand x, Operand dt, Operand A_log, Operand B, Operand C, Operand D,
+             std::int64_t chunk) { return ssd(x, dt, A_log, B, C, D, {.chunk = chunk}); },
           {"x", "dt", "A_log", "B", "C", "D", {"chunk", 64}},
           "The recurrence of Mamba-2. x is [B, L, H, P], dt is [B, L, H], A_log and D are [H], B "
           "and C are [B, L, G, N]."),

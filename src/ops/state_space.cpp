@@ -117,11 +117,11 @@ Tensor selective_scan(Operand u, Operand delta, Operand A_log, Operand B, Operan
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> state_space_ops() {
-  static const PublicOp all[] = {
+  static constexpr PublicOp all[] = {
       op(
           "selective_scan",
-          +[](Operand u, Operand delta, Operand A_log, Operand B, Operand C, Operand D,
-              Discretisation discretisation, std::int64_t chunk) {
+          [](Operand u, Operand delta, Operand A_log, Operand B, Operand C, Operand D,
+             Discretisation discretisation, std::int64_t chunk) {
             return selective_scan(u, delta, A_log, B, C, D,
                                   {.discretisation = discretisation, .chunk = chunk});
           },

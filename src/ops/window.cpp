@@ -245,41 +245,37 @@ Tensor nearest_upsample2d(Operand image, Pair scale) {
 namespace tensorgrad::ops {
 
 std::span<const PublicOp> window_ops() {
-  static const PublicOp all[] = {
-      op("windows", windows, {"x", "axis", "size", {"stride", 1}, {"dilation", 1}},
-         "Sliding windows along one axis, whose size becomes the number of windows. A new last "
-         "axis holds the elements of each."),
+  static constexpr PublicOp all[] = {
+      op<windows>(
+          "windows", {"x", "axis", "size", {"stride", 1}, {"dilation", 1}},
+          "Sliding windows along one axis, whose size becomes the number of windows. A new last "
+          "axis holds the elements of each."),
       op(
           "conv2d",
-          +[](Operand x, Operand w, Pair stride, Pair padding, Pair dilation, std::int64_t groups) {
+          [](Operand x, Operand w, Pair stride, Pair padding, Pair dilation, std::int64_t groups) {
             return conv2d(
                 x, w,
                 {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups});
           },
-          {"x",
-           "w",
-           {"stride", Integers{1}},
-           {"padding", Integers{0}},
-           {"dilation", Integers{1}},
-           {"groups", 1}},
+          {"x", "w", {"stride", 1}, {"padding", 0}, {"dilation", 1}, {"groups", 1}},
           "Convolution of images [B, C, H, W] with w [O, C/groups, kH, kW]."),
       op(
           "max_pool2d",
-          +[](Operand x, Pair kernel, std::optional<Pair> stride, Pair padding) {
+          [](Operand x, Pair kernel, std::optional<Pair> stride, Pair padding) {
             return max_pool2d(x, kernel, {.stride = stride, .padding = padding});
           },
-          {"x", "kernel", {"stride", kNothing}, {"padding", Integers{0}}},
+          {"x", "kernel", {"stride", kNothing}, {"padding", 0}},
           "The largest element of each window of [B, C, H, W]. Without a stride, windows do not "
           "overlap."),
       op(
           "avg_pool2d",
-          +[](Operand x, Pair kernel, std::optional<Pair> stride, Pair padding) {
+          [](Operand x, Pair kernel, std::optional<Pair> stride, Pair padding) {
             return avg_pool2d(x, kernel, {.stride = stride, .padding = padding});
           },
-          {"x", "kernel", {"stride", kNothing}, {"padding", Integers{0}}},
+          {"x", "kernel", {"stride", kNothing}, {"padding", 0}},
           "The mean of each window of [B, C, H, W]. Padding counts as zeros."),
-      op("nearest_upsample2d", nearest_upsample2d, {"x", "scale"},
-         "Repeats the pixels of [B, C, H, W]."),
+      op<nearest_upsample2d>("nearest_upsample2d", {"x", "scale"},
+                             "Repeats the pixels of [B, C, H, W]."),
   };
   return all;
 }

@@ -1,6 +1,7 @@
 // The tables of rules, and their application to a model. The parts of joined tensors have the same
 // order there as here: q, k, v; x, z; dt, B, C; z, x, B, C, dt.
 #include "text/torch_rules.h"
+#include "support/fail.h"
 
 #include <cstring>
 #include <utility>

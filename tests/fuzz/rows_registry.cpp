@@ -62,8 +62,9 @@ Tensor fit_to(const Tensor& x, const Tensor& first, Fit fit) {
 
 // Operands of related shapes. The first has an axis if the op or the others need one.
 std::vector<Tensor> related(const PublicOp& op, Args& a, Fit fit) {
+  const std::vector<Parameter> parameters = op.parameters();
   const bool needs_axis =
-      fit != Fit::broadcast || std::any_of(op.parameters.begin(), op.parameters.end(),
+      fit != Fit::broadcast || std::any_of(parameters.begin(), parameters.end(),
                                            [](const Parameter& p) { return p.name == "axis"; });
   std::vector<Tensor> operands;
   for (int i = 0; i < static_cast<int>(a.in.size()); ++i) {
@@ -121,12 +122,13 @@ void vary(Args& a, std::vector<Operand>& operands) {
 
 std::vector<Tensor> call(const PublicOp& op, Args& a, Fit fit) {
   const std::vector<Tensor> tensors = related(op, a, fit);
-  std::vector<Operand> operands(tensors.begin(), tensors.end());
-  const bool takes_a_list = op.parameters[0].kind == Kind::tensors;
+  std::vector<Operand> operands;
+  for (const Tensor& tensor : tensors) operands.emplace_back(tensor, Site::here());
+  const bool takes_a_list = op.parameters()[0].kind == Kind::tensors;
   if (!takes_a_list && fit == Fit::broadcast && operands.size() == 2) vary(a, operands);
   std::vector<Argument> arguments;
   auto next = operands.begin();
-  for (const Parameter& parameter : op.parameters) {
+  for (const Parameter& parameter : op.parameters()) {
     if (!is_operand(parameter))
       arguments.push_back(drawn(a, parameter, tensors.empty() ? Tensor() : tensors[0]));
     else if (parameter.kind == Kind::tensors)
@@ -179,7 +181,7 @@ bool accepts_types(const PublicOp& op, const std::string& types) {
 
 std::vector<std::string> accepted_types(const PublicOp& op) {
   std::size_t count = 0;
-  for (const Parameter& parameter : op.parameters)
+  for (const Parameter& parameter : op.parameters())
     if (is_operand(parameter)) count += parameter.kind == Kind::tensors ? 2 : 1;
   std::vector<std::string> tried{""}, accepted;
   for (std::size_t i = 0; i < count && i < 3; ++i) {

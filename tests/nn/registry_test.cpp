@@ -156,7 +156,7 @@ TEST(Registry, HasEveryFunctionWithItsParameters) {
       ADD_FAILURE() << name << " is not in the registry";
       continue;
     }
-    const std::string own = ops::signature(op->name, op->parameters);
+    const std::string own = ops::signature(op->name, op->parameters());
     const auto special = merged.find(name);
     const std::set<std::string> want =
         special != merged.end() ? std::set<std::string>{special->second} : signatures;
@@ -190,7 +190,7 @@ TEST(Registry, HasEveryLayerWithItsDefaults) {
              options[std::regex_replace(declared(parameter).type, std::regex("const |&"), "")])
           if (!field.type.ends_with("Options"))  // those of a layer inside
             defaults[field.name] = field.otherwise.empty() ? "" : shown(field.otherwise);
-      for (const ops::Parameter& parameter : layer->parameters) {
+      for (const ops::Parameter& parameter : layer->parameters()) {
         const auto of_header = defaults.find(std::string(parameter.name));
         if (of_header == defaults.end() || !parameter.optional) continue;
         std::string own = ops::text(parameter);

@@ -49,7 +49,7 @@ void print_details(std::string_view sentence, std::span<const ops::Parameter> pa
 }
 
 std::string signature_of(const nn::PublicLayer& layer) {
-  return ops::signature(layer.name, layer.parameters) + ops::signature("", layer.inputs);
+  return ops::signature(layer.name, layer.parameters()) + ops::signature("", layer.inputs());
 }
 
 bool wanted(const OpsOptions& options, std::string_view name) {
@@ -61,7 +61,7 @@ std::size_t list_family(const OpsOptions& options, const ops::PublicFamily& fami
   std::size_t count = 0;
   for (const ops::PublicOp& op : family.ops) {
     if (!wanted(options, op.name)) continue;
-    const std::string call = ops::signature(op.name, op.parameters);
+    const std::string call = ops::signature(op.name, op.parameters());
     if (options.json) {
       Json line{{"op", op.name}, {"signature", call}};
       line.update(c::json_of(family, op));
@@ -69,7 +69,7 @@ std::size_t list_family(const OpsOptions& options, const ops::PublicFamily& fami
       print_json(line);
     } else if (!options.filter.empty()) {
       print_out("{}\n", call);
-      print_details(op.sentence, op.parameters);
+      print_details(op.sentence, op.parameters());
     } else {
       if (count == 0) print_out("{}\n", family.title);
       print_row(call, op.sentence);
@@ -90,7 +90,7 @@ std::size_t list_layers(const OpsOptions& options) {
       print_json(line);
     } else if (!options.filter.empty()) {
       print_out("{}\n", signature_of(layer));
-      print_details(layer.sentence, layer.parameters);
+      print_details(layer.sentence, layer.parameters());
     } else {
       if (count == 0) print_out("Layers\n");
       print_row(signature_of(layer), layer.sentence);
@@ -176,11 +176,11 @@ std::string ops_page() {
   for (const ops::PublicFamily& family : nn::families()) {
     section(family.title, "op");
     for (const ops::PublicOp& op : family.ops)
-      row(ops::signature(op.name, op.parameters), op.sentence, types_of(op.parameters));
+      row(ops::signature(op.name, op.parameters()), op.sentence, types_of(op.parameters()));
   }
   section("Layers", "layer, and its call");
   for (const nn::PublicLayer& layer : nn::layers())
-    row(signature_of(layer), layer.sentence, types_of(layer.parameters));
+    row(signature_of(layer), layer.sentence, types_of(layer.parameters()));
   return page;
 }
 

@@ -35,7 +35,8 @@ const PublicOp& find_op(const std::string& name) {
 }
 
 bool has_parameter(const PublicOp& op, std::string_view name) {
-  return std::any_of(op.parameters.begin(), op.parameters.end(),
+  const std::vector<Parameter> parameters = op.parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
                      [&](const Parameter& parameter) { return parameter.name == name; });
 }
 
@@ -60,20 +61,30 @@ struct Input {
 // {"input": name}.
 Json arguments_of(const PublicOp& op, const Json& attributes, const std::vector<Input>& inputs) {
   if (!attributes.is_object()) user_error("attributes must be an object: {}", attributes.dump());
-  if (inputs.empty()) user_error("{} without inputs", op.name);
   Json arguments = Json::object();
-  for (const auto& [name, value] : attributes.items()) arguments[own_name(op, name)] = value;
-  const bool takes_a_list = op.parameters[0].kind == Kind::tensors;
+  const auto add = [&](const std::string& given, const Json& value) {
+    const std::string name = own_name(op, given);
+    if (arguments.contains(name)) user_error("{}: '{}' is given twice", op.name, name);
+    arguments[name] = value;
+  };
+  for (const auto& [name, value] : attributes.items()) {
+    if (value.is_null()) continue;
+    if (value.is_object())
+      user_error("{}: the attribute '{}' must not be an object: {}", op.name, name, value.dump());
+    add(name, value);
+  }
+  const std::vector<Parameter> parameters = op.parameters();
+  const bool takes_a_list = !parameters.empty() && parameters[0].kind == Kind::tensors;
+  Json list = Json::array();
   for (const Input& input : inputs) {
     const Json operand{{"input", input.name}};
-    if (takes_a_list) {
-      arguments[std::string(op.parameters[0].name)].push_back(operand);
-      continue;
-    }
-    const std::string name = own_name(op, input.name);
-    if (arguments.contains(name)) user_error("{}: '{}' is given twice", op.name, name);
-    arguments[name] = operand;
+    if (takes_a_list)
+      list.push_back(operand);
+    else
+      add(input.name, operand);
   }
+  if (takes_a_list && list.empty()) user_error("{} without inputs", op.name);
+  if (takes_a_list) add(std::string(parameters[0].name), list);
   return arguments;
 }
 
@@ -92,15 +103,18 @@ Tensor call(const PublicOp& op, Json arguments, const c::ReadOperand& read) {
   if (op.name == "conv2d") bias = take("bias");
   // Without an axis, the index in the flattened tensor.
   if ((op.name == "argmax" || op.name == "argmin") && !arguments.contains("axis")) {
-    flat = reshape(*take("x"), {-1});
-    arguments["x"] = Json::object();
+    if (const std::optional<Operand> x = take("x")) {
+      flat = reshape(*x, {-1});
+      arguments["x"] = Json::object();
+    }
+    arguments.erase("keepdims");
   }
   if (op.name == "attention" && !arguments.contains("causal")) arguments["causal"] = false;
   const auto read_all = [&](const Json& operand) {
     return flat && operand.empty() ? *flat : read(operand);
   };
   const std::vector<Tensor> results = op.call(
-      c::read_arguments(op.name, op.parameters, arguments, c::kNowhere, read_all), c::kNowhere);
+      c::read_arguments(op.name, op.parameters(), arguments, c::kNowhere, read_all), c::kNowhere);
   return bias ? results[0] + reshape(*bias, {-1, 1, 1}) : results[0];
 }
 
