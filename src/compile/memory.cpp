@@ -8,6 +8,7 @@
 #include "ir/primitive.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/order.h"
 #include "support/text.h"
 
 namespace tensorgrad::detail {
@@ -146,12 +147,14 @@ std::vector<Tenant> tenants(const schedule::Plan& plan) {
 OutOfMemoryError explained(const OutOfMemoryError& error, std::vector<Tenant> tenants,
                            const schedule::Plan* plan, const std::string& hint) {
   std::string text = error.what();
-  std::stable_sort(tenants.begin(), tenants.end(),
-                   [](const Tenant& a, const Tenant& b) { return a.bytes > b.bytes; });
+  std::vector<std::int64_t> smallness;
+  for (const Tenant& tenant : tenants) smallness.push_back(-tenant.bytes);
+  const std::vector<std::size_t> order = order_by(smallness);
   for (std::size_t i = 0; i < std::min(tenants.size(), kNamed); ++i) {
-    if (tenants[i].bytes < tenants[0].bytes / 100) break;  // too small to matter
-    text += fmt::format("\n  {} {} for {}", i ? "        " : "largest:", in_mib(tenants[i].bytes),
-                        tenants[i].text);
+    const Tenant &tenant = tenants[order[i]], &largest = tenants[order[0]];
+    if (tenant.bytes < largest.bytes / 100) break;  // too small to matter
+    text += fmt::format("\n  {} {} for {}", i ? "        " : "largest:", in_mib(tenant.bytes),
+                        tenant.text);
   }
   if (plan) text += "\n  " + needs(*plan);
   return OutOfMemoryError(text + "\n  hint: " + hint);

@@ -39,7 +39,7 @@ class Bpe final : public Tokenizer::Kind {
   explicit Bpe(BpeModel model);
   Bpe(const Bpe&) = delete;
   Bpe& operator=(const Bpe&) = delete;
-  const BpeModel& model() const { return model_; }
+  const BpeModel* byte_pairs() const override { return &model_; }
 
   std::string_view name() const override { return "bpe"; }
   std::int64_t vocab_size() const override {
@@ -49,7 +49,7 @@ class Bpe final : public Tokenizer::Kind {
                           std::vector<std::int32_t>& ids) const override;
   std::string_view token(std::int32_t id) const override { return model_.tokens[usize(id)]; }
   std::int32_t find(std::string_view token) const override;
-  void describe(nlohmann::ordered_json& json) const override;
+  void describe(JsonText& json) const override;
 
  private:
   class Word;

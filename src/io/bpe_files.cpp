@@ -11,9 +11,10 @@
 #include "io/byte_characters.h"
 #include "io/named.h"
 #include "io/strict_reader.h"
-#include "io/unicode.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/json_text.h"
+#include "support/utf8.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -211,7 +212,7 @@ std::string vocab_text(const BpeModel& model) {
   std::string text = "{";
   for (std::size_t id = 0; id < model.tokens.size(); ++id) {
     const std::string key = as_they_are[id] ? model.tokens[id] : printable(model.tokens[id]);
-    text += fmt::format("{}{}: {}", id == 0 ? "" : ", ", Json(key).dump(), id);
+    text += fmt::format("{}{}: {}", id == 0 ? "" : ", ", JsonText().value(key).text(), id);
   }
   return text + "}\n";
 }
@@ -222,13 +223,12 @@ std::string merges_text(const BpeModel& model) {
   return text;
 }
 
-void Bpe::describe(nlohmann::ordered_json& json) const {
-  std::vector<std::string> tokens, merges;
-  for (const std::string& token : model_.tokens) tokens.push_back(printable(token));
-  for (const Merge& merge : model_.merges) merges.push_back(merge_line(model_, merge));
-  json["tokens"] = std::move(tokens);
-  json["merges"] = std::move(merges);
-  json["special"] = model_.special;
+void Bpe::describe(JsonText& json) const {
+  json.key("tokens").begin('[');
+  for (const std::string& token : model_.tokens) json.value(printable(token));
+  json.end(']').key("merges").begin('[');
+  for (const Merge& merge : model_.merges) json.value(merge_line(model_, merge));
+  json.end(']').key("special").list(model_.special);
 }
 
 TokenizerKind bpe_from_json(const Json& json) {

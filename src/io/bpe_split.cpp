@@ -9,6 +9,7 @@
 #include "io/unicode.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/utf8.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -72,8 +73,9 @@ SpecialTokens::SpecialTokens(std::vector<std::string> texts) : texts_(std::move(
     by_first_byte_[static_cast<unsigned char>(text[0])].push_back(static_cast<std::int32_t>(i));
   }
   for (std::vector<std::int32_t>& tokens : by_first_byte_)
-    std::stable_sort(tokens.begin(), tokens.end(), [this](std::int32_t a, std::int32_t b) {
-      return texts_[usize(a)].size() > texts_[usize(b)].size();
+    std::sort(tokens.begin(), tokens.end(), [this](std::int32_t a, std::int32_t b) {
+      const std::size_t x = texts_[usize(a)].size(), y = texts_[usize(b)].size();
+      return x != y ? x > y : a < b;
     });
 }
 

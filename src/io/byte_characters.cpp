@@ -5,8 +5,8 @@
 #include <array>
 #include <cstdint>
 
-#include "io/unicode.h"
 #include "support/integers.h"
+#include "support/utf8.h"
 
 namespace tensorgrad::io {
 namespace {

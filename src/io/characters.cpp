@@ -5,9 +5,10 @@
 
 #include "io/strict_reader.h"
 #include "io/tokenizer_kind.h"
-#include "io/unicode.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/json_text.h"
+#include "support/utf8.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -49,10 +50,10 @@ class Characters final : public Tokenizer::Kind {
     return id == 0 ? -1 : id;
   }
 
-  void describe(nlohmann::ordered_json& json) const override {
+  void describe(JsonText& json) const override {
     std::string all;
     for (const char32_t code : codes_) append_utf8(all, code);
-    json["characters"] = all;
+    json.field("characters", all);
   }
 
  private:

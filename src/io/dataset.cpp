@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes of text encoded at a time
 constexpr std::int64_t kCutReach =

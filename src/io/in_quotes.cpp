@@ -1,6 +1,6 @@
 #include "io/in_quotes.h"
 
-#include <nlohmann/json.hpp>
+#include "support/json_text.h"
 
 namespace tensorgrad::io {
 
@@ -13,8 +13,7 @@ std::string cut(std::string text) {
 }
 
 std::string in_quotes(const std::string& text) {
-  using Json = nlohmann::json;
-  const std::string json = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string json = JsonText().value(text).take();
   return "'" + cut(json.substr(1, json.size() - 2)) + "'";
 }
 

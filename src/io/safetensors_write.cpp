@@ -3,27 +3,23 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "io/named.h"
 #include "io/safetensors_layout.h"
 #include "support/file.h"
 #include "support/integers.h"
+#include "support/json_text.h"
 #include "support/text.h"
+#include "support/utf8.h"
 #include "tensorgrad/safetensors.h"
 
 namespace tensorgrad::io {
 
 namespace {
 
-using Json = nlohmann::json;
-
 std::string quoted(const std::string& text) {
-  try {
-    return Json(text).dump();
-  } catch (const Json::exception&) {
-    user_error("names and metadata must be UTF-8");
-  }
+  if (!is_utf8(text)) user_error("names and metadata must be UTF-8");
+  return JsonText().value(text).take();
 }
 
 std::size_t bytes_of(const Array& array) {

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "io/json_error.h"
-#include "io/unicode.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/json_text.h"
+#include "support/utf8.h"
 
 namespace tensorgrad::io {
 namespace {
@@ -108,8 +109,46 @@ Value parse_json(std::string_view text, int depth) {
 template nlohmann::json parse_json(std::string_view text, int depth);
 template nlohmann::ordered_json parse_json(std::string_view text, int depth);
 
+// As value.dump() would, whose code takes more room in a page's download.
+static void write(JsonText& out, const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::object:
+      out.begin('{');
+      for (const auto& [name, each] : value.items()) write(out.key(name), each);
+      out.end('}');
+      return;
+    case Json::value_t::array:
+      out.begin('[');
+      for (const Json& each : value) write(out, each);
+      out.end(']');
+      return;
+    case Json::value_t::string:
+      out.value(value.get_ref<const std::string&>());
+      return;
+    case Json::value_t::boolean:
+      out.value(value.get<bool>());
+      return;
+    case Json::value_t::number_integer:
+      out.value(value.get<std::int64_t>());
+      return;
+    case Json::value_t::number_unsigned:
+      out.raw(fmt::format("{}", value.get<std::uint64_t>()));
+      return;
+    case Json::value_t::number_float: {
+      std::string text = fmt::format("{}", value.get<double>());
+      if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
+      out.raw(text);
+      return;
+    }
+    default:
+      out.raw("null");
+  }
+}
+
 std::string shown(const Json& value) {
-  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
+  JsonText text;
+  write(text, value);
+  return shortened(text.text(), 60);
 }
 
 }  // namespace tensorgrad::io

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr std::string_view kMagic = "tensorgrad tokens 1\n";  // the footer begins with it
 constexpr std::size_t kFooter = 32768;  // bytes; a path has at most 4096, escaped more

@@ -33,7 +33,7 @@ struct Parts {
 };
 
 struct CachedTokens {
-  nlohmann::ordered_json origin;
+  nlohmann::json origin;
   int width = 4;  // bytes per id
   Parts parts;
 };

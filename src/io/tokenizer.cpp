@@ -12,6 +12,7 @@
 #include "support/fail.h"
 #include "support/file.h"
 #include "support/integers.h"
+#include "support/json_text.h"
 
 namespace tensorgrad {
 namespace {
@@ -34,7 +35,7 @@ class Bytes final : public Tokenizer::Kind {
   std::int32_t find(std::string_view token) const override {
     return token.size() == 1 ? static_cast<unsigned char>(token[0]) : -1;
   }
-  void describe(nlohmann::ordered_json&) const override {}
+  void describe(JsonText&) const override {}
 
  private:
   std::string all_;
@@ -102,18 +103,18 @@ Tokenizer Tokenizer::from_json(std::string_view text) {
 }
 
 std::string Tokenizer::to_json() const {
-  nlohmann::ordered_json json;
-  json["kind"] = own_->name();
+  JsonText json;
+  json.begin('{').field("kind", own_->name());
   own_->describe(json);
-  return json.dump();
+  return json.end('}').take();
 }
 
 void Tokenizer::write_bpe(const std::filesystem::path& vocab,
                           const std::filesystem::path& merges) const {
-  const auto* bpe = dynamic_cast<const io::Bpe*>(own_.get());
-  if (!bpe) user_error("write_bpe: a tokenizer of kind '{}' has no byte pairs", kind());
-  write_file(vocab, io::vocab_text(bpe->model()));
-  write_file(merges, io::merges_text(bpe->model()));
+  const io::BpeModel* pairs = own_->byte_pairs();
+  if (!pairs) user_error("write_bpe: a tokenizer of kind '{}' has no byte pairs", kind());
+  write_file(vocab, io::vocab_text(*pairs));
+  write_file(merges, io::merges_text(*pairs));
 }
 
 std::string_view Tokenizer::kind() const { return own_->name(); }

@@ -13,6 +13,11 @@
 
 namespace tensorgrad {
 
+class JsonText;
+namespace io {
+struct BpeModel;
+}
+
 class Tokenizer::Kind {
  public:
   virtual ~Kind() = default;
@@ -24,7 +29,9 @@ class Tokenizer::Kind {
   virtual std::string_view token(std::int32_t id) const = 0;
   virtual std::int32_t find(std::string_view token) const = 0;
   // Writes the fields that from_json() needs beside "kind".
-  virtual void describe(nlohmann::ordered_json& json) const = 0;
+  virtual void describe(JsonText& json) const = 0;
+  // Those of byte-pair encoding; null for other kinds.
+  virtual const io::BpeModel* byte_pairs() const { return nullptr; }
 };
 
 namespace io {

@@ -2,12 +2,12 @@
 #include "tensorgrad/language_model.h"
 
 #include <cmath>
-#include <sstream>
 
 #include "nn/memory.h"
 #include "nn/sizes.h"
 #include "ops/builder.h"
 #include "support/fail.h"
+#include "support/text.h"
 
 namespace tensorgrad {
 
@@ -28,13 +28,6 @@ Mamba2Config own_mamba2(const LanguageModelConfig& config) {
   return own;
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
 }  // namespace
 
 LanguageModel::LanguageModel(const LanguageModelConfig& config, Site site)
@@ -42,7 +35,7 @@ LanguageModel::LanguageModel(const LanguageModelConfig& config, Site site)
                config.dim},
               init::normal(config.embedding_std)),
       norm(config.dim, config.eps, site) {
-  const std::vector<std::string> words = words_of(config.layers);
+  const std::vector<std::string> words = split_words(config.layers);
   if (words.empty())
     nn::refuse("LanguageModel", "layers must name at least one layer: it is empty", site);
   int added = 0;  // number of results added to the residual stream

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <queue>
 
 #include "schedule/layout.h"
 #include "support/integers.h"
+#include "support/order.h"
 
 namespace tensorgrad::schedule {
 
@@ -60,16 +60,14 @@ class FreeList {
 
 // First fit in order of time.
 Packing first_fit_in_time(const std::vector<Block>& blocks, std::int64_t piece) {
-  std::vector<std::size_t> order(blocks.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return blocks[a].born < blocks[b].born; });
+  std::vector<std::int64_t> born;
+  for (const Block& block : blocks) born.push_back(block.born);
   Packing out;
   out.offsets.assign(blocks.size(), 0);
   FreeList memory(piece);
   using Death = std::pair<int, std::size_t>;  // stage, block
   std::priority_queue<Death, std::vector<Death>, std::greater<>> alive;
-  for (const std::size_t i : order) {
+  for (const std::size_t i : order_by(born)) {
     for (; !alive.empty() && alive.top().first < blocks[i].born; alive.pop()) {
       const std::size_t dead = alive.top().second;
       memory.release(out.offsets[dead], aligned(blocks[dead].elements));
@@ -115,13 +113,12 @@ Packing pack(const std::vector<Block>& blocks, std::int64_t piece) {
   Packing best = first_fit_in_time(blocks, piece);
   if (blocks.size() > kMostBlocksCompared) return best;
   const std::int64_t least = most_alive(blocks).elements;
-  const auto try_by = [&](auto key) {
+  // The largest key comes first.
+  const auto try_by = [&](std::int64_t (*key)(const Block&)) {
     if (best.elements == least) return;
-    std::vector<std::size_t> order(blocks.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return key(blocks[a]) > key(blocks[b]); });
-    Packing other = first_fit(blocks, order, piece);
+    std::vector<std::int64_t> keys;
+    for (const Block& block : blocks) keys.push_back(-key(block));
+    Packing other = first_fit(blocks, order_by(keys), piece);
     if (other.elements < best.elements) best = std::move(other);
   };
   try_by([](const Block& b) { return b.elements; });

@@ -5,6 +5,7 @@
 
 #include "schedule/placing.h"
 #include "support/integers.h"
+#include "support/order.h"
 
 namespace tensorgrad::schedule {
 
@@ -25,16 +26,16 @@ Fused apart(const Plan& plan, int stage) {
                                   [&](const Group& g) { return g.stage == stage; });
   const auto last =
       std::find_if(first, out.groups.end(), [&](const Group& g) { return g.stage != stage; });
-  std::vector<std::size_t> order;
-  for (auto g = first; g != last; ++g) order.push_back(usize(g - out.groups.begin()));
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return plan.steps[a].bytes_written < plan.steps[b].bytes_written;
-  });
+  const std::size_t begin = usize(first - out.groups.begin());
+  std::vector<std::int64_t> written;
+  for (std::size_t g = begin; g < usize(last - out.groups.begin()); ++g)
+    written.push_back(plan.steps[g].bytes_written);
   std::vector<int> renamed(out.groups.size());
   for (std::size_t g = 0; g < renamed.size(); ++g) renamed[g] = static_cast<int>(g);
   std::vector<Group> sorted(out.groups.begin(), first);
   int turn = 0;
-  for (const std::size_t g : order) {
+  for (const std::size_t i : order_by(written)) {
+    const std::size_t g = begin + i;
     renamed[g] = static_cast<int>(sorted.size());
     sorted.push_back(plan.fused.groups[g]);
     sorted.back().stage = stage + turn++;

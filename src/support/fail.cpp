@@ -30,6 +30,12 @@ void fail_in_call(std::string_view what, const std::string& rule, Site site) {
   throw UserError(user_message(what, rule, "", "", site.file, site.line));
 }
 
+void break_rule_text(std::string hint, std::string rule) {
+  throw BrokenRule{std::move(rule), std::move(hint)};
+}
+
+void user_error_text(const std::string& what) { throw UserError(what); }
+
 void internal_error_text(const std::string& what) {
   throw InternalError("internal error: " + what +
                       "\n  this is a bug in tensorgrad; please report it with the program");

@@ -18,18 +18,22 @@ struct BrokenRule {
   std::string hint;
 };
 
+[[noreturn]] void break_rule_text(std::string hint, std::string rule);
+
 template <class... Args>
 [[noreturn]] void break_rule(std::string hint, fmt::format_string<Args...> format, Args&&... args) {
-  throw BrokenRule{fmt::format(format, std::forward<Args>(args)...), std::move(hint)};
+  break_rule_text(std::move(hint), fmt::format(format, std::forward<Args>(args)...));
 }
 
 // "op: rule\n  hint: ...   in layers.0, at train.cpp:41"; empty parts are left out.
 std::string user_message(std::string_view op, std::string_view rule, std::string_view hint,
                          std::string_view scope, std::string_view file, int line);
 
+[[noreturn]] void user_error_text(const std::string& what);
+
 template <class... Args>
 [[noreturn]] void user_error(fmt::format_string<Args...> format, Args&&... args) {
-  throw UserError(fmt::format(format, std::forward<Args>(args)...));
+  user_error_text(fmt::format(format, std::forward<Args>(args)...));
 }
 
 // Throws an error with the name and the line of the user's op call that is running. Code below the

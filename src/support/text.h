@@ -11,6 +11,8 @@ namespace tensorgrad {
 
 // Splits a text at each separator; an empty text gives one empty part.
 std::vector<std::string> split(std::string_view text, char separator);
+// The words of a text, between white space.
+std::vector<std::string> split_words(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
 // "12.5 MiB".

@@ -1,7 +1,8 @@
-// UTF-8: enough to cut a text between characters.
+// UTF-8: strict decoding, encoding, and cutting a text between characters.
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace tensorgrad {
@@ -16,5 +17,21 @@ inline std::size_t incomplete_tail(std::string_view text) {
   }
   return 0;
 }
+
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 1;
+  bool valid = false;  // false: one byte that begins no character
+  bool incomplete =
+      false;  // invalid so far, but more bytes after the end of the text may complete it
+};
+
+// Decodes the character at `at`, which must be inside the text. Overlong forms, surrogates and
+// codes above U+10FFFF are not valid.
+Character character_at(std::string_view text, std::size_t at);
+
+bool is_utf8(std::string_view text);
+
+void append_utf8(std::string& text, char32_t code);
 
 }  // namespace tensorgrad

@@ -1,16 +1,15 @@
 // Configs of language models: conversion to and from JSON, and to the configs of the models.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 #include "io/strict_reader.h"
 #include "support/fail.h"
+#include "support/json_text.h"
 #include "support/text.h"
 #include "tensorgrad/reflect.h"
 #include "text/models.h"
@@ -79,11 +78,6 @@ Activation activation_of(const TextModelConfig& config) {
   return in_config([&] { return from_word<Activation>(config.activation); });
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream in(text);
-  return {std::istream_iterator<std::string>(in), {}};
-}
-
 // With fewer than three layers, the last one is attention.
 std::string every_third_attends(int layers) {
   std::vector<std::string> words;
@@ -95,19 +89,15 @@ std::string every_third_attends(int layers) {
 }  // namespace
 
 std::string TextModelConfig::to_json() const {
-  nlohmann::ordered_json json;
+  JsonText json;
+  json.begin('{');
   for_each_field(*this, [&](std::string_view name, const auto& field) {
-    using T = std::remove_cvref_t<decltype(field)>;
-    if constexpr (std::is_enum_v<T>) {
-      json[std::string(name)] = in_config([&] { return word_of(field); });
-    } else if constexpr (std::is_same_v<T, float>) {
-      json[std::string(name)] =
-          std::stod(fmt::format("{}", field));  // writes 1e-05, not all digits of the double
-    } else {
-      json[std::string(name)] = field;
-    }
+    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(field)>>)
+      json.field(name, in_config([&] { return word_of(field); }));
+    else
+      json.field(name, field);
   });
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.end('}').take();
 }
 
 TextModelConfig TextModelConfig::from_json(std::string_view text) {
@@ -132,7 +122,7 @@ TextModelConfig TextModelConfig::from_json(std::string_view text) {
 namespace text {
 
 void check(const TextModelConfig& config) {
-  const auto words = static_cast<std::int64_t>(words_of(config.schedule).size());
+  const auto words = static_cast<std::int64_t>(split_words(config.schedule).size());
   struct Size {
     const char* name;
     std::int64_t value, least, most;

@@ -13,8 +13,8 @@
 
 #include "io/bpe_split.h"
 #include "io/byte_characters.h"
-#include "io/unicode.h"
 #include "support/text.h"
+#include "support/utf8.h"
 #include "tensorgrad/error.h"
 #include "tensorgrad/tokenizer.h"
 
@@ -114,7 +114,7 @@ inline std::string wrong_with_error(std::string_view error, std::string_view whe
   if (error.substr(0, where.size() + 2) != std::string(where) + ": ")
     return "an error that does not say where: " + std::string(error);
   if (error.size() > 500) return "an error that is too long";
-  if (!io::is_utf8(error)) return "an error that is not UTF-8";
+  if (!is_utf8(error)) return "an error that is not UTF-8";
   const std::string_view line = error.substr(0, error.find("\n  hint: "));
   const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20; };
   return std::any_of(line.begin(), line.end(), control) ? "an error with control characters" : "";

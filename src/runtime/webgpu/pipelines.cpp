@@ -1,10 +1,10 @@
 #include "runtime/webgpu/pipelines.h"
 
-#include <sstream>
 #include <unordered_set>
 
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/text.h"
 
 namespace tensorgrad::webgpu {
 
@@ -19,12 +19,12 @@ std::string key_of(const PipelineSpec& spec) {
 
 // The lines around `line` (counted from 1) with their numbers, and a mark at that line.
 std::string excerpt(const std::string& wgsl, std::uint64_t line, std::uint64_t around) {
-  std::istringstream lines(wgsl);
-  std::string text, out;
-  for (std::uint64_t number = 1; std::getline(lines, text); ++number) {
-    if (number + around < line || number > line + around) continue;
-    out += fmt::format("\n  {} {:>4} | {}", number == line ? '>' : ' ', number, text);
-  }
+  const std::vector<std::string> lines = split(wgsl, '\n');
+  const std::uint64_t last = lines.size() - (lines.back().empty() ? 1 : 0);
+  std::string out;
+  for (std::uint64_t number = line > around ? line - around : 1;
+       number <= std::min(line + around, last); ++number)
+    out += fmt::format("\n  {} {:>4} | {}", number == line ? '>' : ' ', number, lines[number - 1]);
   return out;
 }
 
