@@ -171,13 +171,15 @@ void tg_program_free(tg_program* program);
 const char* tg_program_info(tg_program* program);
 /* What a stage of the compiler made: tg show --stage. */
 const char* tg_program_show(tg_program* program, const char* stage);
+/* What tg_run() reads. If it reads nothing, its future is ready at once and has no value, and a
+ * failure is reported by the next run that reads something. */
+enum { TG_READ_NOTHING = -1, TG_READ_OUTPUTS = 0, TG_READ_CAPTURES = 1 /* and outputs */ };
 /* Runs the program: a training step, or a forward pass. Copies the feed; NULL feeds nothing. The
- * value is arrays: the outputs, and the captures if `captures` is not 0. The text of a step is
- * JSON:
+ * value is arrays: the outputs and, if they are read, the captures. The text of a step is JSON:
  * {"step", "lr", "finite"}; steps count from 0, as in errors. With clip_grad_norm, a step that
  * updates also has "grad_norm", the norm of the gradients before clipping; null if it is not
  * finite. */
-tg_future* tg_run(tg_program* program, const tg_arrays* feed, int captures);
+tg_future* tg_run(tg_program* program, const tg_arrays* feed, int read);
 /* Fixes inputs for all runs that do not feed them. */
 int tg_set_inputs(tg_program* program, const tg_arrays* values);
 /* The value is arrays. `what`: "parameters", "gradients" or "optimizer". */

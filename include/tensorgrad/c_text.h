@@ -41,9 +41,11 @@ tg_future* tg_trainer_validate(tg_trainer* trainer, int64_t tokens);
 tg_future* tg_trainer_checkpoint(tg_trainer* trainer);
 tg_future* tg_trainer_restore(tg_trainer* trainer, const tg_checkpoint* checkpoint);
 /* Text that the model writes after the prompt, with its current weights. `options` has the fields
- * of GenerateOptions. The text of the value is what it wrote. */
+ * of GenerateOptions. The text of the value is what it wrote, as a JSON string: a model may write
+ * NUL, and bytes that are not UTF-8, which become U+FFFD. */
 tg_future* tg_trainer_generate(tg_trainer* trainer, const char* prompt, const char* options);
-/* The text that was written since the last call, while tg_trainer_generate() is under way. */
+/* The text that was written since the last call, while tg_trainer_generate() is under way: a JSON
+ * string. */
 const char* tg_trainer_pieces(tg_trainer* trainer);
 /* Ends the texts that are being written: their values are what was written so far. */
 int tg_trainer_stop(tg_trainer* trainer);

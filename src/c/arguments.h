@@ -15,7 +15,8 @@
 
 namespace tensorgrad::c {
 
-using Json = nlohmann::ordered_json;
+// What callers pass. Results are written by JsonText.
+using Json = nlohmann::json;
 
 inline constexpr int kDeepestJson = 16;
 // For calls without a line: errors must not name one of ours.

@@ -65,6 +65,13 @@ std::map<std::string, std::string> read_texts(const char* json, const char* what
   return texts;
 }
 
+std::string texts_json(const std::map<std::string, std::string>& texts) {
+  JsonText json;
+  json.begin('{');
+  for (const auto& [name, text] : texts) json.field(name, text);
+  return json.end('}').take();
+}
+
 std::string_view bytes_of(const void* bytes, std::size_t size, const char* what) {
   if (!bytes) user_error("{}: there are no bytes", what);
   return {static_cast<const char*>(bytes), size};
@@ -138,7 +145,7 @@ tg_arrays* tg_arrays_load(const void* bytes, size_t size, const char* name) {
 
 const char* tg_arrays_metadata(tg_arrays* arrays) {
   return guarded(nullptr, [&]() -> const char* {
-    arrays->text = dump(given(arrays, "arrays").metadata);
+    arrays->text = texts_json(given(arrays, "arrays").metadata);
     return arrays->text.c_str();
   });
 }
@@ -212,12 +219,17 @@ tg_arrays* tg_checkpoint_optimizer(tg_checkpoint* checkpoint) {
 const char* tg_checkpoint_info(tg_checkpoint* checkpoint) {
   return guarded(nullptr, [&]() -> const char* {
     const Checkpoint& value = given(checkpoint, "checkpoint").value;
-    checkpoint->text = dump({{"step", value.step},
-                             {"seed", value.seed},
-                             {"position", value.position},
-                             {"config", value.config},
-                             {"tokenizer", value.tokenizer},
-                             {"more", value.more}});
+    checkpoint->text = JsonText()
+                           .begin('{')
+                           .field("step", value.step)
+                           .field("seed", value.seed)
+                           .field("position", value.position)
+                           .field("config", value.config)
+                           .field("tokenizer", value.tokenizer)
+                           .key("more")
+                           .raw(texts_json(value.more))
+                           .end('}')
+                           .take();
     return checkpoint->text.c_str();
   });
 }

@@ -145,18 +145,22 @@ int tg_model_share(tg_model* handle, const char* name, const char* of) {
 
 const char* tg_model_params(tg_model* handle) {
   return guarded(nullptr, [&]() -> const char* {
-    Json list = Json::array();
+    JsonText list;
+    list.begin('[');
     std::map<const void*, std::string> tied;
     for (const auto& [name, param] : given(handle, "model").model.found) {
-      list.push_back({{"name", name},
-                      {"shape", std::vector<std::int64_t>(param->shape())},
-                      {"decay", param->decays()},
-                      {"frozen", param->frozen()}});
+      list.begin('{')
+          .field("name", name)
+          .key("shape")
+          .list(param->shape())
+          .field("decay", param->decays())
+          .field("frozen", param->frozen());
       if (const void* tie = ParamAccess::tie(*param))
         if (const auto [first, is_new] = tied.emplace(tie, name); !is_new)
-          list.back()["same_as"] = first->second;
+          list.field("same_as", first->second);
+      list.end('}');
     }
-    handle->text = list.dump();
+    handle->text = list.end(']').take();
     return handle->text.c_str();
   });
 }

@@ -1,7 +1,5 @@
 #include "c/objects.h"
 
-#include <fmt/format.h>
-
 #include <new>
 #include <stdexcept>
 #include <unordered_map>
@@ -75,10 +73,6 @@ bool is_handle(const void* handle, const char* kind) {
   return found != handles().end() && std::string_view(found->second) == kind;
 }
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 Site site_of(const char* file, int line) {
   static std::set<std::string, std::less<>> files;
   const std::string_view name = text_or(file);
@@ -105,8 +99,13 @@ CompileCallback progress_of(const std::shared_ptr<tg_future::State>& state) {
         work = "first_run";
         break;
     }
-    state->progress = fmt::format(R"({{"work": "{}", "done": {}, "total": {}}})", work,
-                                  progress.done, progress.total);
+    state->progress = JsonText()
+                          .begin('{')
+                          .field("work", work)
+                          .field("done", progress.done)
+                          .field("total", progress.total)
+                          .end('}')
+                          .take();
   };
 }
 

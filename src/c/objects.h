@@ -15,6 +15,7 @@
 #include "compile/recording.h"
 #include "nn/registry.h"
 #include "support/fail.h"
+#include "support/json_text.h"
 #include "tensorgrad/c.h"
 #include "tensorgrad/checkpoint.h"
 
@@ -68,7 +69,6 @@ void free_handle(T* object) noexcept {
 inline std::string_view text_or(const char* text, std::string_view otherwise = "") {
   return text ? text : otherwise;
 }
-std::string dump(const Json& json);
 
 // The caller's line. File names are kept as long as the process runs.
 Site site_of(const char* file, int line);
@@ -167,10 +167,8 @@ struct tg_value {
   std::unique_ptr<tg_program> program;
   std::unique_ptr<tg_checkpoint> checkpoint;
   // A trainer or a generator: this file knows neither of them.
-  struct Other {
-    virtual ~Other() = default;
-  };
-  std::unique_ptr<Other> other;
+  std::shared_ptr<void> other;
+  const void* type_of_other = nullptr;
 };
 
 struct tg_future : tensorgrad::c::Handle<tg_future> {

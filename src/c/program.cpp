@@ -1,6 +1,4 @@
 // Compiled programs: running, reading, writing.
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "c/object.h"
@@ -12,63 +10,85 @@ using namespace tensorgrad::c;
 
 namespace {
 
-Json types_of(const std::vector<TensorInfo>& list) {
-  Json out = Json::array();
+void write_types(JsonText& json, const char* key, const std::vector<TensorInfo>& list) {
+  json.key(key).begin('[');
   for (const TensorInfo& info : list)
-    out.push_back({{"name", info.name},
-                   {"shape", std::vector<std::int64_t>(info.shape)},
-                   {"dtype", name(info.dtype)}});
-  return out;
+    json.begin('{')
+        .field("name", info.name)
+        .key("shape")
+        .list(info.shape)
+        .field("dtype", name(info.dtype))
+        .end('}');
+  json.end(']');
+}
+
+void write_parameters(JsonText& json, const std::vector<ParamInfo>& list) {
+  json.key("parameters").begin('[');
+  for (const ParamInfo& info : list)
+    json.begin('{')
+        .field("name", info.name)
+        .key("shape")
+        .list(info.shape)
+        .field("decay", info.decay)
+        .field("frozen", info.frozen)
+        .end('}');
+  json.end(']');
+}
+
+void write_kernels(JsonText& json, const std::vector<PlannedKernel>& list) {
+  json.key("kernels").begin('[');
+  for (const PlannedKernel& kernel : list)
+    json.begin('{')
+        .field("kind", kernel.kind)
+        .field("phase", kernel.phase)
+        .key("ops")
+        .list(kernel.ops)
+        .field("where", kernel.where)
+        .end('}');
+  json.end(']');
+}
+
+void write_counts(JsonText& json, const Counts& counts) {
+  json.key("counts")
+      .begin('{')
+      .field("kernels", counts.kernels)
+      .field("dispatches", counts.dispatches)
+      .field("passes", counts.passes)
+      .field("submits", counts.submits)
+      .field("arena_bytes", counts.arena_bytes)
+      .field("param_bytes", counts.param_bytes)
+      .field("gradient_bytes", counts.gradient_bytes)
+      .field("state_bytes", counts.state_bytes)
+      .field("input_bytes", counts.input_bytes)
+      .field("operations", counts.operations)
+      .field("bytes_moved", counts.bytes_moved)
+      .end('}');
 }
 
 std::string describe(tg_program& program) {
   const ProgramHandle& handle = program.handle();
-  Json parameters = Json::array();
-  for (const ParamInfo& info : handle.parameters())
-    parameters.push_back({{"name", info.name},
-                          {"shape", std::vector<std::int64_t>(info.shape)},
-                          {"decay", info.decay},
-                          {"frozen", info.frozen}});
-  Json kernels = Json::array();
-  for (const PlannedKernel& kernel : handle.plan())
-    kernels.push_back({{"kind", kernel.kind},
-                       {"phase", kernel.phase},
-                       {"ops", kernel.ops},
-                       {"where", kernel.where}});
-  Json stages = Json::object();
-  for (const StageTime& time : handle.stage_times())
-    stages[std::string(time.stage)] = time.milliseconds;
-  const Counts counts = handle.counts();
-  return Json{{"trains", program.training != nullptr},
-              {"device", handle.device()},
-              {"threads", handle.threads()},
-              {"parameters", parameters},
-              {"inputs", types_of(handle.inputs())},
-              {"outputs", types_of(handle.outputs())},
-              {"captures", types_of(handle.captures())},
-              {"kernels", kernels},
-              {"counts",
-               {{"kernels", counts.kernels},
-                {"dispatches", counts.dispatches},
-                {"passes", counts.passes},
-                {"submits", counts.submits},
-                {"arena_bytes", counts.arena_bytes},
-                {"param_bytes", counts.param_bytes},
-                {"gradient_bytes", counts.gradient_bytes},
-                {"state_bytes", counts.state_bytes},
-                {"input_bytes", counts.input_bytes},
-                {"operations", counts.operations},
-                {"bytes_moved", counts.bytes_moved}}},
-              {"compile_ms", handle.compile_ms()},
-              {"stage_ms", stages}}
-      .dump();
+  JsonText json;
+  json.begin('{')
+      .field("trains", program.training != nullptr)
+      .field("device", handle.device())
+      .field("threads", handle.threads());
+  write_parameters(json, handle.parameters());
+  write_types(json, "inputs", handle.inputs());
+  write_types(json, "outputs", handle.outputs());
+  write_types(json, "captures", handle.captures());
+  write_kernels(json, handle.plan());
+  write_counts(json, handle.counts());
+  json.field("compile_ms", handle.compile_ms()).key("stage_ms").begin('{');
+  for (const StageTime& time : handle.stage_times()) json.field(time.stage, time.milliseconds);
+  return json.end('}').end('}').take();
 }
 
 // Everything that a result has.
 struct Wanted {
   std::vector<TensorInfo> outputs;
   bool captures = false, grad_norm = false;
-  Json of_step;  // null for a forward pass
+  std::int64_t step = -1;  // -1 for a forward pass
+  double lr = 0;
 };
 
 void fill_result(tg_value& value, const Result& result, const Wanted& wanted) {
@@ -77,11 +97,14 @@ void fill_result(tg_value& value, const Result& result, const Wanted& wanted) {
   value.has_arrays = true;
   if (wanted.captures) value.captures.values = result.captures();
   value.has_captures = wanted.captures;
-  if (wanted.of_step.is_null()) return;
-  Json text = wanted.of_step;
-  text["finite"] = result.finite();
-  if (wanted.grad_norm) text["grad_norm"] = result.grad_norm();  // NaN becomes null
-  value.text = dump(text);
+  if (wanted.step < 0) return;
+  JsonText json;
+  json.begin('{')
+      .field("step", wanted.step)
+      .field("lr", wanted.lr)
+      .field("finite", result.finite());
+  if (wanted.grad_norm) json.field("grad_norm", static_cast<double>(result.grad_norm()));
+  value.text = json.end('}').take();
 }
 
 // A result calls back with itself, not with a future.
@@ -111,18 +134,23 @@ const char* tg_program_show(tg_program* program, const char* stage) {
   });
 }
 
-tg_future* tg_run(tg_program* handle, const tg_arrays* feed, int captures) {
+tg_future* tg_run(tg_program* handle, const tg_arrays* feed, int read) {
   return guarded(nullptr, [&]() -> tg_future* {
     tg_program& program = given(handle, "program");
-    const RunOptions options{.captures = captures != 0};
+    const RunOptions options{.captures = read == TG_READ_CAPTURES};
     Wanted wanted{.outputs = program.handle().outputs(), .captures = options.captures};
     if (program.training) {
-      const std::int64_t step = program.training->steps();
-      wanted.of_step = {{"step", step}, {"lr", program.training->lr()}};
-      wanted.grad_norm = program.clips && (step + 1) % program.accumulate == 0;
+      wanted.step = program.training->steps();
+      wanted.lr = program.training->lr();
+      wanted.grad_norm = program.clips && (wanted.step + 1) % program.accumulate == 0;
     }
     const Result result = program.training ? program.training->step_async(feed_of(feed), options)
                                            : program.forward->run_async(feed_of(feed), options);
+    if (read == TG_READ_NOTHING) {
+      auto nothing = std::make_unique<tg_future>();
+      nothing->state->ready = true;
+      return nothing.release();
+    }
     return waiting_for(result, [wanted = std::move(wanted)](tg_value& value, const Result& done) {
       fill_result(value, done, wanted);
     });

@@ -9,35 +9,47 @@ using namespace tensorgrad::c;
 namespace {
 
 std::string registry_json() {
-  Json all{{"ops", Json::array()},
-           {"layers", Json::array()},
-           {"stages", Json::array()},
-           {"passes", Json::array()}};
+  JsonText json;
+  json.begin('{').key("ops").begin('[');
   for (const ops::PublicFamily& family : nn::families())
-    for (const ops::PublicOp& op : family.ops) all["ops"].push_back(json_of(family, op));
-  for (const nn::PublicLayer& layer : nn::layers()) all["layers"].push_back(json_of(layer));
+    for (const ops::PublicOp& op : family.ops) write(json, family, op);
+  json.end(']').key("layers").begin('[');
+  for (const nn::PublicLayer& layer : nn::layers()) write(json, layer);
+  json.end(']').key("stages").begin('[');
   for (const StageInfo& stage : compiler_stages())
-    all["stages"].push_back(
-        {{"name", stage.name}, {"what", stage.what}, {"from", stage.from}, {"to", stage.to}});
+    json.begin('{')
+        .field("name", stage.name)
+        .field("what", stage.what)
+        .field("from", stage.from)
+        .field("to", stage.to)
+        .end('}');
+  json.end(']').key("passes").begin('[');
   for (const PassInfo& pass : compiler_passes())
-    all["passes"].push_back({{"name", pass.name}, {"what", pass.what}, {"stage", pass.stage}});
-  return all.dump();
+    json.begin('{')
+        .field("name", pass.name)
+        .field("what", pass.what)
+        .field("stage", pass.stage)
+        .end('}');
+  return json.end(']').end('}').take();
 }
 
-Json devices_json() {
-  Json all = Json::array();
+std::string devices_json() {
+  JsonText json;
+  json.begin('[');
   for (const DeviceInfo& info : devices())
-    all.push_back({{"name", info.name},
-                   {"description", info.description},
-                   {"available", info.available},
-                   {"auto", info.chosen_by_auto},
-                   {"problem", info.problem},
-                   {"software", info.software},
-                   {"backend", info.backend},
-                   {"simd", info.simd},
-                   {"max_buffer_bytes", info.max_buffer_bytes},
-                   {"max_binding_bytes", info.max_binding_bytes}});
-  return all;
+    json.begin('{')
+        .field("name", info.name)
+        .field("description", info.description)
+        .field("available", info.available)
+        .field("auto", info.chosen_by_auto)
+        .field("problem", info.problem)
+        .field("software", info.software)
+        .field("backend", info.backend)
+        .field("simd", info.simd)
+        .field("max_buffer_bytes", info.max_buffer_bytes)
+        .field("max_binding_bytes", info.max_binding_bytes)
+        .end('}');
+  return json.end(']').take();
 }
 
 }  // namespace
@@ -55,7 +67,7 @@ const char* tg_registry(void) {
 const char* tg_devices(void) {
   static std::string text;
   return guarded(nullptr, []() -> const char* {
-    text = dump(devices_json());
+    text = devices_json();
     return text.c_str();
   });
 }

@@ -1,7 +1,5 @@
 #include "c/registry_json.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 
 #include "ops/builder.h"
@@ -10,50 +8,58 @@ namespace tensorgrad::c {
 
 namespace {
 
-Json json_of(const ops::Argument& value) {
+void write(JsonText& json, const ops::Argument& value) {
   struct Visitor {
-    Json operator()(std::monostate) const { return nullptr; }
-    Json operator()(const Operand& x) const { return TensorAccess::scalar(x); }
-    Json operator()(const std::vector<Operand>&) const { return Json::array(); }
-    Json operator()(double x) const {
-      if (std::isinf(x)) return x > 0 ? "Infinity" : "-Infinity";
-      // 1e-05, not all digits of the double that is nearest to a float
-      return std::stod(fmt::format("{}", x));
+    JsonText& json;
+    void operator()(std::monostate) const { json.raw("null"); }
+    void operator()(const Operand& x) const { json.value(TensorAccess::scalar(x)); }
+    void operator()(const std::vector<Operand>&) const { json.raw("[]"); }
+    void operator()(double x) const {
+      if (std::isinf(x))
+        json.value(x > 0 ? "Infinity" : "-Infinity");
+      else
+        json.value(x);
     }
-    Json operator()(std::int64_t x) const { return x; }
-    Json operator()(bool x) const { return x; }
-    Json operator()(const std::string& x) const { return x; }
-    Json operator()(const ops::Integers& x) const { return x.size() == 1 ? Json(x[0]) : Json(x); }
+    void operator()(std::int64_t x) const { json.value(x); }
+    void operator()(bool x) const { json.value(x); }
+    void operator()(const std::string& x) const { json.value(x); }
+    void operator()(const ops::Integers& x) const {
+      if (x.size() == 1)
+        json.value(x[0]);
+      else
+        json.list(x);
+    }
   };
-  return std::visit(Visitor(), value);
+  std::visit(Visitor{json}, value);
 }
 
-Json json_of(std::span<const ops::Parameter> parameters) {
-  Json list = Json::array();
+void write(JsonText& json, const char* key, std::span<const ops::Parameter> parameters) {
+  json.key(key).begin('[');
   for (const ops::Parameter& parameter : parameters) {
-    Json one{{"name", parameter.name}, {"kind", ops::name(parameter.kind)}};
-    if (!parameter.words.empty()) one["words"] = parameter.words;
-    if (parameter.optional) one["default"] = json_of(parameter.otherwise);
-    list.push_back(std::move(one));
+    json.begin('{').field("name", parameter.name).field("kind", ops::name(parameter.kind));
+    if (!parameter.words.empty()) json.key("words").list(parameter.words);
+    if (parameter.optional) write(json.key("default"), parameter.otherwise);
+    json.end('}');
   }
-  return list;
+  json.end(']');
 }
 
 }  // namespace
 
-Json json_of(const ops::PublicFamily& family, const ops::PublicOp& op) {
-  return {{"name", op.name},
-          {"family", family.name},
-          {"sentence", op.sentence},
-          {"parameters", json_of(op.parameters())},
-          {"several", op.several}};
+void write(JsonText& json, const ops::PublicFamily& family, const ops::PublicOp& op) {
+  json.begin('{')
+      .field("name", op.name)
+      .field("family", family.name)
+      .field("sentence", op.sentence);
+  write(json, "parameters", op.parameters());
+  json.field("several", op.several).end('}');
 }
 
-Json json_of(const nn::PublicLayer& layer) {
-  return {{"name", layer.name},
-          {"sentence", layer.sentence},
-          {"parameters", json_of(layer.parameters())},
-          {"inputs", json_of(layer.inputs())}};
+void write(JsonText& json, const nn::PublicLayer& layer) {
+  json.begin('{').field("name", layer.name).field("sentence", layer.sentence);
+  write(json, "parameters", layer.parameters());
+  write(json, "inputs", layer.inputs());
+  json.end('}');
 }
 
 }  // namespace tensorgrad::c

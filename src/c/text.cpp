@@ -1,8 +1,6 @@
 // Language models on text: tokenizers, trainers and generators as handles.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "c/object.h"
 #include "c/objects.h"
 #include "support/fail.h"
@@ -68,29 +66,25 @@ struct tg_generator : Handle<tg_generator> {
 
 namespace {
 
+// The address stands for the type. A page's download has no room for that of dynamic_cast.
+template <class T>
+constexpr char kTypeOf = 0;
+
 // A trainer or a generator that a future holds.
 template <class T>
-struct Held : tg_value::Other {
-  explicit Held(T made) : value(std::move(made)) {}
-  T value;
-};
-
-template <class T>
 void hold(tg_value& value, T& made) {
-  value.other = std::make_unique<Held<T>>(std::move(made));
+  value.other = std::make_shared<T>(std::move(made));
+  value.type_of_other = &kTypeOf<T>;
 }
 
 template <class T>
 T take(tg_future* future, const char* what) {
   tg_value& value = given(future, "future").value();
-  auto* held = dynamic_cast<Held<T>*>(value.other.get());
-  if (!held) user_error("future: its value is no {}, or was taken", what);
-  const auto keep = std::move(value.other);
-  return std::move(held->value);
+  if (!value.other || value.type_of_other != &kTypeOf<T>)
+    user_error("future: its value is no {}, or was taken", what);
+  const auto held = std::static_pointer_cast<T>(std::exchange(value.other, nullptr));
+  return std::move(*held);
 }
-
-// JSON has no NaN: null.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 std::string_view text_of(const char* text, std::size_t size) { return {text, text ? size : 0}; }
 
@@ -155,7 +149,10 @@ GenerateOptions read_generate(const char* text) {
   return options;
 }
 
-void fill_text(tg_value& value, const std::string& text) { value.text = text; }
+// As JSON, because a model may write NUL, and bytes that are not UTF-8.
+void fill_text(tg_value& value, const std::string& text) {
+  value.text = JsonText().value(text).take();
+}
 
 }  // namespace
 
@@ -182,7 +179,12 @@ const char* tg_tokenizer_json(tg_tokenizer* tokenizer) {
 const char* tg_tokenizer_info(tg_tokenizer* tokenizer) {
   return guarded(nullptr, [&]() -> const char* {
     const Tokenizer& value = given(tokenizer, "tokenizer").value;
-    tokenizer->text = dump({{"kind", value.kind()}, {"vocab", value.vocab_size()}});
+    tokenizer->text = JsonText()
+                          .begin('{')
+                          .field("kind", value.kind())
+                          .field("vocab", value.vocab_size())
+                          .end('}')
+                          .take();
     return tokenizer->text.c_str();
   });
 }
@@ -238,10 +240,14 @@ tg_future* tg_trainer_step(tg_trainer* trainer) {
   return guarded(nullptr, [&]() -> tg_future* {
     return waiting(given(trainer, "trainer").value.step_async(),
                    [](tg_value& value, const StepReport& report) {
-                     value.text = dump({{"step", report.step},
-                                        {"loss", number(report.loss)},
-                                        {"grad_norm", number(report.grad_norm)},
-                                        {"lr", report.lr}});
+                     value.text = JsonText()
+                                      .begin('{')
+                                      .field("step", report.step)
+                                      .field("loss", static_cast<double>(report.loss))
+                                      .field("grad_norm", static_cast<double>(report.grad_norm))
+                                      .field("lr", report.lr)
+                                      .end('}')
+                                      .take();
                    });
   });
 }
@@ -250,9 +256,13 @@ tg_future* tg_trainer_validate(tg_trainer* trainer, int64_t tokens) {
   return guarded(nullptr, [&]() -> tg_future* {
     return waiting(given(trainer, "trainer").value.validate_async(tokens),
                    [](tg_value& value, const Validation& validation) {
-                     value.text = dump({{"loss", number(validation.loss)},
-                                        {"perplexity", number(validation.perplexity)},
-                                        {"bits_per_byte", number(validation.bits_per_byte)}});
+                     value.text = JsonText()
+                                      .begin('{')
+                                      .field("loss", validation.loss)
+                                      .field("perplexity", validation.perplexity)
+                                      .field("bits_per_byte", validation.bits_per_byte)
+                                      .end('}')
+                                      .take();
                    });
   });
 }
@@ -289,7 +299,7 @@ tg_future* tg_trainer_generate(tg_trainer* trainer, const char* prompt, const ch
 
 const char* tg_trainer_pieces(tg_trainer* trainer) {
   return guarded(nullptr, [&]() -> const char* {
-    trainer->text = given(trainer, "trainer").writing.take();
+    trainer->text = JsonText().value(given(trainer, "trainer").writing.take()).take();
     return trainer->text.c_str();
   });
 }
@@ -306,10 +316,15 @@ const char* tg_trainer_info(tg_trainer* trainer) {
     Trainer& value = given(trainer, "trainer").value;
     std::int64_t parameters = 0;
     for (const ParamInfo& info : value.training().parameters()) parameters += info.shape.count();
-    trainer->text = dump({{"config", Json::parse(value.config().to_json())},
-                          {"parameters", parameters},
-                          {"device", value.training().device()},
-                          {"steps", value.steps()}});
+    trainer->text = JsonText()
+                        .begin('{')
+                        .key("config")
+                        .raw(value.config().to_json())
+                        .field("parameters", parameters)
+                        .field("device", value.training().device())
+                        .field("steps", value.steps())
+                        .end('}')
+                        .take();
     return trainer->text.c_str();
   });
 }
@@ -351,7 +366,7 @@ tg_future* tg_generator_generate(tg_generator* generator, const char* prompt, co
 
 const char* tg_generator_pieces(tg_generator* generator) {
   return guarded(nullptr, [&]() -> const char* {
-    generator->text = given(generator, "generator").writing.take();
+    generator->text = JsonText().value(given(generator, "generator").writing.take()).take();
     return generator->text.c_str();
   });
 }
@@ -379,9 +394,14 @@ tg_tokenizer* tg_generator_tokenizer(tg_generator* generator) {
 const char* tg_generator_info(tg_generator* generator) {
   return guarded(nullptr, [&]() -> const char* {
     const Generator& value = given(generator, "generator").value;
-    generator->text = dump({{"config", Json::parse(value.config().to_json())},
-                            {"vocab", value.tokenizer().vocab_size()},
-                            {"device", value.device()}});
+    generator->text = JsonText()
+                          .begin('{')
+                          .key("config")
+                          .raw(value.config().to_json())
+                          .field("vocab", value.tokenizer().vocab_size())
+                          .field("device", value.device())
+                          .end('}')
+                          .take();
     return generator->text.c_str();
   });
 }

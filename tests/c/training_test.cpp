@@ -135,6 +135,34 @@ TEST(CTraining, HasTheBitsOfCpp) {
   EXPECT_EQ(tg_updates(program.get()), 20);
 }
 
+TEST(CTraining, StepsThatAreNotReadChangeTheSameBits) {
+  const Program read = training(), unread = training();
+  for (int i = 0; i < 10; ++i) {
+    step(read, i);
+    const Waiting future(tg_run(unread.get(), arrays(batch(i)).get(), TG_READ_NOTHING));
+    EXPECT_EQ(tg_ready(future.get()), 1) << tg_error();
+    EXPECT_EQ(tg_future_arrays(future.get()), nullptr);
+  }
+  expect_same(download(unread), download(read));
+  EXPECT_EQ(tg_steps(unread.get()), 10);
+}
+
+TEST(CTraining, AStepThatIsReadReportsTheFailureOfOneThatIsNot) {
+  const Program program = training();
+  const NamedArrays before = download(program);
+  NamedArrays bad = batch(0);
+  bad.at("x") = floats({16, 2}, std::vector<float>(32, std::nanf("")));
+  const Waiting unread(tg_run(program.get(), arrays(bad).get(), TG_READ_NOTHING));
+  EXPECT_EQ(tg_ready(unread.get()), 1);
+  const Waiting next(tg_run(program.get(), arrays(batch(1)).get(), TG_READ_OUTPUTS));
+  while (tg_ready(next.get()) == 0) tg_poll();
+  EXPECT_EQ(tg_ready(next.get()), -1);
+  EXPECT_STREQ(tg_error_kind(), "non_finite");
+  EXPECT_TRUE(std::string(tg_error()).starts_with("step 0: ")) << tg_error();
+  expect_same(download(program), before);
+  step(program, 1);
+}
+
 TEST(CTraining, ReadsAllOptions) {
   const Program program = training({{"optimizer",
                                      {{"kind", "sgd"},
@@ -484,7 +512,7 @@ TEST(CLibrary, DescribesItself) {
             R"("kind":"tensor"},{"name":"axis","kind":"integer"},{"name":"before","kind":)"
             R"("integer"},{"name":"after","kind":"integer"},{"name":"mode","kind":"word",)"
             R"("words":["constant","reflect","circular"],"default":"constant"},{"name":"value",)"
-            R"("kind":"number","default":0.0}],"several":false})");
+            R"("kind":"number","default":0}],"several":false})");
   EXPECT_EQ(find("ops", "clamp")["parameters"][1]["default"], "-Infinity");
   EXPECT_EQ(find("ops", "layer_norm")["parameters"][3]["default"], 1e-5);
   EXPECT_TRUE(find("ops", "layer_norm")["parameters"][2]["default"].is_null());

@@ -60,6 +60,14 @@ INSTANTIATE_TEST_SUITE_P(
             "the input 'x' is declared twice"},
         BadCase{"AttributeAndInput", R"({"op":"sum","attrs":{"x":0},)" X "}",
                 "sum: 'x' is given twice"},
+        BadCase{"TwoNamesOfAnAttribute", R"({"op":"sum","attrs":{"axis":0,"axes":[1]},)" X "}",
+                "sum: 'axes' is given twice"},
+        BadCase{"AttributeIsAnObject", R"({"op":"sum","attrs":{"axis":{"input":"x"}},)" X "}",
+                "sum: the attribute 'axis' must not be an object: {\"input\":\"x\"}"},
+        BadCase{"ListIsAnAttribute", R"({"op":"concat","attrs":{"parts":1},)" X "}",
+                "concat: 'parts' is given twice"},
+        BadCase{"ArgmaxOfAnotherName",
+                R"({"op":"argmax","inputs":[{"name":"i","dtype":"i32","shape":[2]}]})", "argmax: "},
         BadCase{"NoInputs", R"({"op":"concat","inputs":[]})", "concat without inputs"},
         BadCase{"TensorMissing",
                 R"({"op":"sum","inputs":[{"name":"y","dtype":"f32","shape":[2,3]}]})",
@@ -90,6 +98,36 @@ TEST(Verify, ANullAttributeIsNotGiven) {
   directory.write_case(
       R"({"op":"sum","attrs":{"axis":null,"keepdims":null},"inputs":[{"name":"x","dtype":"f32","shape":[2]}]})",
       {{"in/x", floats({2}, {1, 2})}, {"out", floats({}, {3})}});
+  EXPECT_EQ(run_verify(directory.path()).done["passed"], 1);
+}
+
+TEST(Verify, ANullAttributeOfAttentionAndArgmaxIsNotGiven) {
+  ReferenceDirectory directory;
+  for (const char* attributes : {"{\"axis\":null}", "{\"keepdims\":true}", "{}"}) {
+    directory.write_case(
+        std::string(
+            R"({"op":"argmax","inputs":[{"name":"x","dtype":"f32","shape":[2,2]}],"attrs":)") +
+            attributes + "}",
+        {{"in/x", floats({2, 2}, {1, 2, 4, 3})}, {"out", ints({}, {2})}});
+    EXPECT_EQ(run_verify(directory.path()).done["passed"], 1) << attributes;
+  }
+  constexpr const char* kTensors =
+      R"("inputs":[{"name":"q","dtype":"f32","shape":[1,1,2,1]},{"name":"k","dtype":"f32","shape":[1,1,2,1]},{"name":"v","dtype":"f32","shape":[1,1,2,1]}])";
+  for (const char* attributes : {"{\"causal\":null}", "{}"}) {
+    directory.write_case(
+        std::string(R"({"op":"attention",)") + kTensors + ",\"attrs\":" + attributes + "}",
+        {{"in/q", floats({1, 1, 2, 1}, {0, 0})},
+         {"in/k", floats({1, 1, 2, 1}, {0, 0})},
+         {"in/v", floats({1, 1, 2, 1}, {1, 3})},
+         {"out", floats({1, 1, 2, 1}, {2, 2})}});
+    EXPECT_EQ(run_verify(directory.path()).done["passed"], 1) << attributes;
+  }
+}
+
+TEST(Verify, ReplaysBuilders) {
+  ReferenceDirectory directory;
+  directory.write_case(R"({"op":"eye","attrs":{"n":2},"inputs":[]})",
+                       {{"out", floats({2, 2}, {1, 0, 0, 1})}});
   EXPECT_EQ(run_verify(directory.path()).done["passed"], 1);
 }
 

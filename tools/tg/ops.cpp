@@ -52,6 +52,14 @@ std::string signature_of(const nn::PublicLayer& layer) {
   return ops::signature(layer.name, layer.parameters()) + ops::signature("", layer.inputs());
 }
 
+void print_record(const char* what, std::string_view name, const std::string& signature,
+                  const std::string& record) {
+  Json line{{what, name}, {"signature", signature}};
+  line.update(Json::parse(record));
+  line.erase("name");
+  print_json(line);
+}
+
 bool wanted(const OpsOptions& options, std::string_view name) {
   return options.filter.empty() || matches(options.filter, name);
 }
@@ -63,10 +71,9 @@ std::size_t list_family(const OpsOptions& options, const ops::PublicFamily& fami
     if (!wanted(options, op.name)) continue;
     const std::string call = ops::signature(op.name, op.parameters());
     if (options.json) {
-      Json line{{"op", op.name}, {"signature", call}};
-      line.update(c::json_of(family, op));
-      line.erase("name");
-      print_json(line);
+      JsonText record;
+      c::write(record, family, op);
+      print_record("op", op.name, call, record.text());
     } else if (!options.filter.empty()) {
       print_out("{}\n", call);
       print_details(op.sentence, op.parameters());
@@ -84,10 +91,9 @@ std::size_t list_layers(const OpsOptions& options) {
   for (const nn::PublicLayer& layer : nn::layers()) {
     if (!wanted(options, layer.name)) continue;
     if (options.json) {
-      Json line{{"layer", layer.name}, {"signature", signature_of(layer)}};
-      line.update(c::json_of(layer));
-      line.erase("name");
-      print_json(line);
+      JsonText record;
+      c::write(record, layer);
+      print_record("layer", layer.name, signature_of(layer), record.text());
     } else if (!options.filter.empty()) {
       print_out("{}\n", signature_of(layer));
       print_details(layer.sentence, layer.parameters());

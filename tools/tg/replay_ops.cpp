@@ -89,7 +89,7 @@ Json arguments_of(const PublicOp& op, const Json& attributes, const std::vector<
 }
 
 // What the format says about an op and the op does not do.
-Tensor call(const PublicOp& op, Json arguments, const c::ReadOperand& read) {
+Tensor call(const PublicOp& op, c::Json arguments, const c::ReadOperand& read) {
   const auto take = [&](const char* name) {
     const auto found = arguments.find(name);
     std::optional<Operand> operand;
@@ -105,12 +105,12 @@ Tensor call(const PublicOp& op, Json arguments, const c::ReadOperand& read) {
   if ((op.name == "argmax" || op.name == "argmin") && !arguments.contains("axis")) {
     if (const std::optional<Operand> x = take("x")) {
       flat = reshape(*x, {-1});
-      arguments["x"] = Json::object();
+      arguments["x"] = c::Json::object();
     }
     arguments.erase("keepdims");
   }
   if (op.name == "attention" && !arguments.contains("causal")) arguments["causal"] = false;
-  const auto read_all = [&](const Json& operand) {
+  const auto read_all = [&](const c::Json& operand) {
     return flat && operand.empty() ? *flat : read(operand);
   };
   const std::vector<Tensor> results = op.call(
@@ -170,7 +170,7 @@ void replay_op(const ReferenceCase& reference, const DeviceOptions& where,
     auto param = params.begin();
     for (const Input& input : inputs)
       tensors.emplace(input.name, input.differentiable ? cast(*param++, f32) : in[input.name]);
-    return call(op, arguments, [&](const Json& operand) -> Operand {
+    return call(op, arguments, [&](const c::Json& operand) -> Operand {
       return {tensors.at(operand.at("input")), c::kNowhere};
     });
   };
