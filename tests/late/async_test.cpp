@@ -421,13 +421,19 @@ TEST_F(Async, LackOfMemoryIsAnErrorOfTheFutureOrTheResult) {
 
   auto program = train();
   auto expected = twin();
+  Log log;
   device->run_out_of_memory();
   const Result captured = program.step_async(Batch(0).feed(), {.captures = true});
+  captured.then(log.of("captured"));
   const Result behind = program.step_async(Batch(1).feed());
-  captured.ready(), behind.ready();
+  behind.then(log.of("behind"));
   settle();
   EXPECT_THROW(captured.loss(), OutOfMemoryError);
-  EXPECT_EQ(behind.loss(), expected.step(Batch(1).feed()).loss());
+  const float loss = expected.step(Batch(1).feed()).loss();
+  EXPECT_EQ(behind.loss(), loss);
+  ASSERT_EQ(log.lines.size(), 2u);
+  EXPECT_EQ(log.lines[0].substr(0, log.lines[0].find('\n')), "captured: late: out of memory");
+  EXPECT_EQ(log.lines[1], "behind " + std::to_string(loss));
   EXPECT_EQ(program.steps(), 1);
   const Result again = program.step_async(Batch(2).feed(), {.captures = true});
   again.ready();

@@ -1,7 +1,6 @@
 #include "runtime/webgpu/connection.h"
 
 #include <algorithm>
-#include <sstream>
 #include <thread>
 
 #include "support/fail.h"
@@ -13,9 +12,8 @@ namespace {
 
 // The message of the library without its source locations and empty lines.
 std::string tidy(std::string_view message) {
-  std::istringstream lines{std::string(message)};
   std::string out;
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : split(message, '\n')) {
     if (line.empty() || line.starts_with("    at ")) continue;
     out += (out.empty() ? "" : "\n") + line;
   }
@@ -177,14 +175,19 @@ bool Connection::done(api::Future future) {
          info_of.completed;
 }
 
+bool Connection::end_if_failed() {
+  // If nothing is under way, the next call throws what was reported.
+  if (!queued_.empty() || !objects_.empty()) try {
+      watch();
+    } catch (const DeviceError&) {
+      abort(std::current_exception());
+      return true;
+    }
+  return false;
+}
+
 bool Connection::run_arrived() {
   bool any = false;
-  while (!queued_.empty() && done(queued_.front().future)) {
-    const Then then = std::move(queued_.front().then);
-    queued_.pop_front();
-    then(nullptr);
-    any = true;
-  }
   // The functions may add more, which come at the end.
   for (std::size_t i = 0, left = objects_.size(); left > 0 && i < objects_.size(); --left) {
     if (!done(objects_[i].future)) {
@@ -196,7 +199,15 @@ bool Connection::run_arrived() {
     then(nullptr);
     any = true;
   }
-  return any;
+  // What was refused must not deliver the results of its submission.
+  any = end_if_failed() || any;
+  while (!queued_.empty() && done(queued_.front().future)) {
+    const Then then = std::move(queued_.front().then);
+    queued_.pop_front();
+    then(nullptr);
+    any = true;
+  }
+  return end_if_failed() || any;
 }
 
 bool Connection::poll(std::chrono::nanoseconds longest) {
@@ -217,13 +228,6 @@ bool Connection::poll(std::chrono::nanoseconds longest) {
     }
     any = run_arrived();
   }
-  // If nothing is under way, the next call throws what was reported.
-  if (!queued_.empty() || !objects_.empty()) try {
-      watch();
-    } catch (const DeviceError&) {
-      abort(std::current_exception());
-      any = true;
-    }
   return any;
 }
 
@@ -284,6 +288,10 @@ Connection::NewBuffer Connection::make_buffer(std::uint64_t bytes, std::uint64_t
                                        in_mib(static_cast<std::int64_t>(bytes)), name, adapter,
                                        message));
   });
+  if (!checked.ready()) {
+    ++*unchecked_;
+    checked.then([count = unchecked_](const Completion<Done>&) { --*count; });
+  }
   return {std::move(buffer), checked};
 }
 

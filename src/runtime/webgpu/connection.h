@@ -87,6 +87,10 @@ class Connection {
   };
   NewBuffer make_buffer(std::uint64_t bytes, std::uint64_t usage, std::string_view what);
 
+  // Whether errors of a submission need a scope: an owner has the callback for errors, or a buffer
+  // may turn out to have no memory, which is then the reason to report.
+  bool needs_scope() const { return adopted_ || *unchecked_ > 0; }
+
   void inject(Fault fault);
 
  private:
@@ -97,6 +101,7 @@ class Connection {
 
   void describe_device();
   bool run_arrived();
+  bool end_if_failed();  // ends what is under way if an error was reported
 
   Handle<api::InstanceImpl> instance_;
   Handle<api::DeviceImpl> device_;
@@ -104,6 +109,7 @@ class Connection {
   std::shared_ptr<Reports> reports_;
   bool adopted_ = false;
   bool buffer_fault_ = false;
+  std::shared_ptr<int> unchecked_ = std::make_shared<int>(0);  // buffers whose check is under way
   api::Future lost_;
   std::deque<UnderWay> queued_, objects_;
   std::vector<api::Future> aborted_;  // their callbacks run when the device is destroyed

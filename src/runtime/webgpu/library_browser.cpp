@@ -5,6 +5,8 @@
 // what they wait for; all devices use the same GPUDevice.
 //
 // Functions for devices of the program (Gpu::adopt) are null: a page passes its device on instead.
+#include <emscripten/em_macros.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -493,14 +495,14 @@ std::string page_text(const char* key) { return taken(webgpu_info_text(key)); }
 
 using namespace tensorgrad::webgpu;
 
-void webgpu_message(int id, int type, int line, int column, char* text) {
+EMSCRIPTEN_KEEPALIVE void webgpu_message(int id, int type, int line, int column, char* text) {
   std::string own = taken(text);
   if (const auto found = page().requests.find(id); found != page().requests.end())
     found->second.messages.push_back(
         {api::MessageType{static_cast<std::uint32_t>(type)}, line, column, std::move(own)});
 }
 
-int webgpu_arrived(int id, int ok, int value, char* text) {
+EMSCRIPTEN_KEEPALIVE int webgpu_arrived(int id, int ok, int value, char* text) {
   std::string own = taken(text);
   const auto found = page().requests.find(id);
   if (found == page().requests.end() || found->second.arrived) return 0;
@@ -512,13 +514,13 @@ int webgpu_arrived(int id, int ok, int value, char* text) {
   return 1;
 }
 
-void webgpu_reported(int type, char* text) {
+EMSCRIPTEN_KEEPALIVE void webgpu_reported(int type, char* text) {
   const std::string own = taken(text);
   for (const api::Device device : page().devices)
     device->error(api::ErrorType{static_cast<std::uint32_t>(type)}, own);
 }
 
-void webgpu_lost(char* text) {
+EMSCRIPTEN_KEEPALIVE void webgpu_lost(char* text) {
   page().lost = taken(text);
   if (page().lost.empty()) page().lost = "no reason given";
   const std::vector<api::Device> devices = page().devices;

@@ -24,15 +24,18 @@ Completion<Done> Staging::read(api::Buffer from, std::uint64_t offset, std::span
   const std::uint64_t capacity =
       to.size() > kLargestKept ? to.size() : std::bit_ceil(std::max<std::uint64_t>(to.size(), 256));
   auto read = std::make_shared<Read>(
-      Read{{nullptr, nullptr}, capacity, to, std::move(owner), Completion<Done>()});
+      Read{{nullptr, nullptr}, capacity, to, std::move(owner), Completion<Done>(), nullptr});
   if (const auto found = free_.find(capacity); found != free_.end()) {
     read->buffer = std::move(found->second);
     free_.erase(found);
   } else {
     auto made =
         connection_.make_buffer(capacity, api::kUsageMapRead | api::kUsageCopyDst, "a read");
-    // Dawn answers at once. A copy to a buffer without memory would spoil the recorded commands.
+    // Dawn answers at once. A copy to a buffer without memory would spoil the recorded commands. A
+    // page answers later: there they are refused, which the next call reports.
     if (made.checked.error()) return made.checked;
+    made.checked.then(
+        [read](const Completion<Done>& self) { read->without_memory = self.error(); });
     read->buffer = std::move(made.handle);
   }
   stream_.copy(from, offset, read->buffer.get(), 0, to.size());
@@ -70,7 +73,7 @@ void Staging::abort_recorded(const std::exception_ptr& error) {
 
 void Staging::deliver(Read& read, const std::exception_ptr& failure) {
   const api::Functions& call = connection_.call;
-  std::exception_ptr error = failure;
+  std::exception_ptr error = read.without_memory ? read.without_memory : failure;
   if (!error && read.owner.use_count() > 1) {
     const void* from = call.BufferGetConstMappedRange(read.buffer.get(), 0, read.to.size());
     if (from)
@@ -82,7 +85,7 @@ void Staging::deliver(Read& read, const std::exception_ptr& failure) {
   call.BufferUnmap(read.buffer.get());
   give_back(read, !error);
   // The loss of the device is the better reason.
-  if (error) try {
+  if (error && !read.without_memory) try {
       connection_.watch();
     } catch (const DeviceError&) {
       error = std::current_exception();

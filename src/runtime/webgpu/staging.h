@@ -31,6 +31,7 @@ class Staging {
     std::span<std::byte> to;
     std::shared_ptr<const void> owner;
     Completion<Done> done;
+    std::exception_ptr without_memory = nullptr;
   };
 
   void deliver(Read& read, const std::exception_ptr& failure);

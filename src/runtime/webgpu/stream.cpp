@@ -75,7 +75,8 @@ void Stream::submit() {
   if (before_submit) before_submit();
   submitting_ = false;
   timed_ = 0;
-  if (connection_.adopted()) connection_.begin_scope(api::ErrorFilter::validation);
+  const bool scoped = connection_.needs_scope();
+  if (scoped) connection_.begin_scope(api::ErrorFilter::validation);
   {
     const Handle<api::CommandBufferImpl> commands(
         call.CommandEncoderFinish(encoder_.get(), nullptr), call.CommandBufferRelease);
@@ -84,8 +85,8 @@ void Stream::submit() {
     call.QueueSubmit(connection_.queue(), 1, list);
   }
   ++counts.submits;
-  if (connection_.adopted()) connection_.report_end_of_scope();
   if (after_submit) after_submit();
+  if (scoped) connection_.report_end_of_scope();
   track();
   connection_.watch();
 }

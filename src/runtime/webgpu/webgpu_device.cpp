@@ -1,9 +1,12 @@
 #include "runtime/webgpu/webgpu_device.h"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "codegen/wgsl/shader.h"
@@ -96,7 +99,7 @@ class WebGpuDevice : public Device {
   std::string name() const override { return name_; }
   webgpu::Gpu& gpu() { return *gpu_; }
   bool lost() const {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     return gpu_->lost();
   }
   int threads() const override { return 0; }
@@ -111,7 +114,7 @@ class WebGpuDevice : public Device {
 
   Completion<std::shared_ptr<Buffer>> allocate(std::int64_t elements,
                                                std::string_view what) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     const auto bytes = 4 * static_cast<std::uint64_t>(round_up(elements, 4) + kBehind);
     gpu_->check_binding(bytes, what);
     return outward(gpu_->buffer(bytes, what)
@@ -122,19 +125,19 @@ class WebGpuDevice : public Device {
   }
 
   void clear(Buffer& buffer) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     gpu_->clear(*get(buffer), 0, get(buffer)->bytes());
   }
 
   void upload(Buffer& buffer, std::int64_t offset, std::span<const std::byte> bytes) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     if (!bytes.empty()) gpu_->write(*get(buffer), 4 * static_cast<std::uint64_t>(offset), bytes);
   }
 
   Completion<Done> read(const Buffer& buffer, std::int64_t offset, std::span<std::byte> to,
                         std::shared_ptr<const void> owner) override {
     static_assert(kSnapshot == webgpu::Gpu::kPiece);
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     return outward(
         gpu_->read(get(buffer), 4 * static_cast<std::uint64_t>(offset), to, std::move(owner)));
   }
@@ -142,7 +145,7 @@ class WebGpuDevice : public Device {
   // Tunes, which may measure, and generates the shaders.
   Completion<std::shared_ptr<const Emitted>> emit(std::vector<ir::Kernel> kernels, int tag,
                                                   CompileCallback progress) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     const auto reports = reports_to(std::move(progress));
     return outward(tuner_.choose(std::move(kernels), target(0), posted(reports))
                        .map([own = target(tag)](std::vector<ir::Kernel>& tuned) {
@@ -154,7 +157,7 @@ class WebGpuDevice : public Device {
 
   Completion<std::shared_ptr<Loaded>> load(std::shared_ptr<const Emitted> emitted,
                                            CompileCallback progress, Combine combine) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     const auto& code = static_cast<const EmittedShaders&>(*emitted);
     const auto out = std::make_shared<GpuLoaded>(
         combine == Combine::together ? dispatches(code) : dispatches_apart(code), progress);
@@ -163,7 +166,7 @@ class WebGpuDevice : public Device {
   }
 
   void submit(const std::shared_ptr<Loaded>& loaded, const Spaces& spaces) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     auto& own = static_cast<GpuLoaded&>(*loaded);
     if (const auto now = serials(spaces); own.bound != now) {
       bind(own, spaces);
@@ -180,40 +183,41 @@ class WebGpuDevice : public Device {
   }
 
   bool full() override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     return gpu_->full();
   }
 
   Completion<Done> done() override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     recorded_ = 0;
     return outward(gpu_->done());
   }
 
   bool poll(std::chrono::nanoseconds longest) override {
-    // Another thread may wait with the lock: it makes progress, too.
-    std::unique_lock lock(mutex_, std::defer_lock);
-    if (longest.count() > 0)
-      lock.lock();
-    else if (!lock.try_lock())
-      return false;
-    const bool any = gpu_->poll(later_.empty() ? longest : std::chrono::nanoseconds(0));
-    const auto ready = std::exchange(later_, {});
-    lock.unlock();
-    for (const auto& each : ready) each(nullptr);
-    return any || !ready.empty();
+    if (longest.count() == 0) {
+      std::unique_lock lock(mutex_, std::try_to_lock);
+      return lock && progress(std::move(lock), longest);
+    }
+    // Between slices, other threads get the lock: their calls must not wait for this one.
+    const auto end = Clock::now() + longest;
+    do {
+      if (progress(std::unique_lock(mutex_), std::min<std::chrono::nanoseconds>(longest, kSlice)))
+        return true;
+      while (entering_ > 0 && Clock::now() < end) std::this_thread::yield();
+    } while (Clock::now() < end);
+    return false;
   }
   std::chrono::seconds patience() const override { return gpu_->patience(); }
 
   void profile(bool on) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     if (on && !gpu_->info().timestamps)
       throw DeviceError(fmt::format("profile: {} cannot time its kernels", gpu_->info().name));
     gpu_->profile(on);
   }
 
   Completion<std::vector<Time>> take_times(Loaded& loaded) override {
-    std::lock_guard lock(mutex_);
+    const auto lock = enter();
     recorded_ = 0;
     std::vector<Time> run;
     for (const Dispatch& d : static_cast<GpuLoaded&>(loaded).list)
@@ -228,6 +232,26 @@ class WebGpuDevice : public Device {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kSlice{1};
+
+  // The lock of every call but poll(), which gives way to those who enter.
+  std::unique_lock<std::mutex> enter() const {
+    ++entering_;
+    std::unique_lock lock(mutex_);
+    --entering_;
+    return lock;
+  }
+
+  // Waits with the lock, then runs what has become ready without it.
+  bool progress(std::unique_lock<std::mutex> lock, std::chrono::nanoseconds longest) {
+    const bool any = gpu_->poll(later_.empty() ? longest : std::chrono::nanoseconds(0));
+    const auto ready = std::exchange(later_, {});
+    lock.unlock();
+    for (const auto& each : ready) each(nullptr);
+    return any || !ready.empty();
+  }
+
   // The completion that a caller gets: its functions run at the end of poll(), without the lock.
   template <class T>
   Completion<T> outward(const Completion<T>& inner, std::shared_ptr<Reports> reports = nullptr) {
@@ -379,6 +403,7 @@ class WebGpuDevice : public Device {
   }
 
   std::string name_;
+  mutable std::atomic<int> entering_{0};
   mutable std::mutex mutex_;  // of everything below
   // Runs at the end of poll(), in this order; with an error if the device is closed.
   std::vector<std::function<void(const std::exception_ptr&)>> later_;
