@@ -1,5 +1,7 @@
 // Upload and download of parameters, gradients and optimizer state; a resumed run has the same
 // bits.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ops/table.h"

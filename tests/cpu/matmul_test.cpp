@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,6 +18,7 @@
 #include "codegen/cpu/matmul_cut.h"
 #include "kernels/variants.h"
 #include "runtime/cpu/pool.h"
+#include "support/bits.h"
 #include "tests/cpu/each_target.h"
 
 namespace tensorgrad::cpu {
@@ -542,8 +542,8 @@ TEST_P(Matmul, ErrorsAreThoseOfFloats) {
 // the omitted terms have one sign.
 TEST_P(Matmul, ErrorsOfTheWorstOperands) {
   for (const std::int64_t K : {1, 64, 1000}) {
-    const std::vector<float> a(static_cast<std::size_t>(16 * K), std::bit_cast<float>(0x3f807fc0u));
-    const std::vector<float> b(static_cast<std::size_t>(K * 32), std::bit_cast<float>(0x3f807fc0u));
+    const std::vector<float> a(static_cast<std::size_t>(16 * K), bit_cast<float>(0x3f807fc0u));
+    const std::vector<float> b(static_cast<std::size_t>(K * 32), bit_cast<float>(0x3f807fc0u));
     EXPECT_LE(worst_error(16, K, 32, a, b, product(16, K, 32, a, b, GetParam())), 1.2e-7) << K;
   }
 }
@@ -632,9 +632,8 @@ TEST_P(Matmul, WhatIsNotFinite) {
     put(a, 3 * K + 7, kInf), put(a, 40 * K + 1, -kInf), put(a, 40 * K + 2, kInf);
     put(a, 100 * K + K - 1, kNan), put(a, 70 * K + 5, kMost), put(a, 132 * K, -kMost);
     // Adding to their bits carries into the sign.
-    put(a, 110 * K, std::bit_cast<float>(0x7fffffffu)),
-        put(a, 111 * K, std::bit_cast<float>(0xffffffffu));
-    put(a, 112 * K + 3, std::bit_cast<float>(0x7f800001u));
+    put(a, 110 * K, bit_cast<float>(0x7fffffffu)), put(a, 111 * K, bit_cast<float>(0xffffffffu));
+    put(a, 112 * K + 3, bit_cast<float>(0x7f800001u));
     put(b, 20 * N + 100, kInf), put(b, 5 * N + 33, kNan), put(b, 8 * N + 64, kMost);
     for (std::int64_t j = 0; j < N; ++j)
       put(b, 7 * N + j, j % 3 == 0 ? 0.0f : j % 3 == 1 ? 1.0f : -2.0f);

@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <vector>
 
+#include "support/bits.h"
 #include "support/threefry.h"
 #include "tests/cpu/each_target.h"
 
@@ -23,8 +23,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kGuard = -77.25f;
 
-float bits(std::int32_t x) { return std::bit_cast<float>(x); }
-std::int32_t number(float x) { return std::bit_cast<std::int32_t>(x); }
+float bits(std::int32_t x) { return bit_cast<float>(x); }
+std::int32_t number(float x) { return bit_cast<std::int32_t>(x); }
 std::uint32_t u(std::int32_t x) { return static_cast<std::uint32_t>(x); }
 bool same(float a, float b) { return (std::isnan(a) && std::isnan(b)) || number(a) == number(b); }
 

@@ -2,13 +2,13 @@
 // the machine.
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "codegen/cpu/vector_loops.h"
+#include "support/bits.h"
 #include "tests/cpu/each_target.h"
 
 namespace tensorgrad::cpu {
@@ -61,7 +61,7 @@ std::vector<float> apply(ScalarOp op, const std::vector<float>& x) {
 std::vector<float> points() {
   std::vector<float> x;
   for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += 20011)
-    x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    x.push_back(bit_cast<float>(static_cast<std::uint32_t>(bits)));
   for (int i = -120000; i <= 120000; ++i) x.push_back(static_cast<float>(i) * 1e-3f);
   for (int i = -30000; i <= 30000; ++i) x.push_back(static_cast<float>(i) * 1e-4f);
   for (const float edge : {0.0f, 1.0f, 0.5f, 0.70710678f, 0.41421356f, -0.29289322f, 88.72284f,
@@ -131,7 +131,7 @@ TEST(VectorMath, PowKeepsAllCases) {
     for (int j = -20; j <= 20; ++j) {
       x.push_back(static_cast<float>(i) * 0.013f), y.push_back(static_cast<float>(j) * 0.37f);
       x.push_back(static_cast<float>(-i) * 0.013f), y.push_back(static_cast<float>(j));
-      x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(i) * 1066000u)),
+      x.push_back(bit_cast<float>(static_cast<std::uint32_t>(i) * 1066000u)),
           y.push_back(static_cast<float>(j) * 0.11f);
     }
   on_each_target([&] {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/cpu/cores.h"
 #include "runtime/cpu/subnormals.h"
 #include "support/integers.h"
 
@@ -65,7 +66,7 @@ struct Range {
 
 }  // namespace
 
-Pool::Pool(int threads) : shares_(usize(std::max(threads, 1))) {
+Pool::Pool(int threads) : shares_(usize(std::clamp(threads, 1, most_threads()))) {
   for (std::size_t i = 1; i < shares_.size(); ++i) workers_.emplace_back([this, i] { work(i); });
 }
 

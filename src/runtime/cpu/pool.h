@@ -23,7 +23,7 @@ namespace tensorgrad::cpu {
 
 class Pool : public Executor {
  public:
-  // The calling thread works too, so this starts `threads` - 1 threads.
+  // The calling thread works too, so this starts `threads` - 1 threads, or as many as there can be.
   explicit Pool(int threads);
   ~Pool() override;
   Pool(const Pool&) = delete;

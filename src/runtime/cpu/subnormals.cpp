@@ -29,6 +29,8 @@ void set_mode(std::uint64_t) {}
 
 }  // namespace
 
+bool flushes_subnormals() { return kFlush != 0; }
+
 FlushSubnormals::FlushSubnormals() : before_(mode()) {
   const std::uint64_t wanted = (before_ | kFlush) & ~kOther;
   changed_ = wanted != before_;

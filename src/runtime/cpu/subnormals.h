@@ -5,6 +5,9 @@
 
 namespace tensorgrad::cpu {
 
+// Whether the mode can be set on this machine: not in WebAssembly.
+bool flushes_subnormals();
+
 // While one exists, arithmetic of the calling thread flushes subnormal results, below about 1e-38,
 // to zero, which does not hurt training. A processor takes some hundred times as long for a
 // subnormal number, and the moments of parameters without a gradient decay into that range and stay
