@@ -2,6 +2,11 @@
 #
 # One entry per suite and label rather than per test: a process that opens a device or reads the
 # fixtures does so once for all its tests. Long suites are split into shards that run in parallel.
+#
+# `except`: a filter of tests that are left out.
+#
+# `web`: the program is WebAssembly. Its tests have the label web, but for those that are slow natively,
+# which run before a release.
 set(shard_size 100)
 set(gpu_shard_size 10) # a software driver takes seconds for some: no entry takes a minute
 # Random/... suites have seeds instead of cases: more shards are only more of the same.
@@ -36,6 +41,19 @@ function(add_suite suite kind count others)
   if(folder MATCHES "^[Ss]low")
     set(label slow)
   endif()
+  if(web)
+    if(label MATCHES "^(slow|release)$")
+      set(label release)
+    else()
+      set(label web)
+    endif()
+  endif()
+
+  if(except AND filter MATCHES "-")
+    string(APPEND filter ":${except}")
+  elseif(except)
+    string(APPEND filter "-${except}")
+  endif()
 
   set(size ${shard_size})
   if(suite MATCHES "(^|/)(Release|Slow)?Gpu")
@@ -48,13 +66,13 @@ function(add_suite suite kind count others)
     if(name MATCHES "${repeating}" OR (suite MATCHES "^Random/" AND shard GREATER random_shards))
       list(APPEND labels repeated)
     endif()
-    set(environment "TENSORGRAD_CACHE=${cache}")
+    set(environment "TENSORGRAD_CACHE=${cache}" ${own_environment})
     if(shards GREATER 1)
       math(EXPR index "${shard} - 1")
       string(APPEND entry ".${shard}of${shards}")
       list(APPEND environment "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${index}")
     endif()
-    add_test("${entry}" "${program}" "--gtest_filter=${filter}")
+    add_test("${entry}" ${program} "--gtest_filter=${filter}")
     # What takes long starts first, so that no core is idle at the end.
     set(cost 1)
     if(suite MATCHES "(^|/)Gpu")
@@ -73,11 +91,15 @@ endfunction()
 
 # An entry that fails because its program does not exist, which is better than a missing entry.
 function(add_failure why)
-  add_test("${folder}.${why}" "${program}.${why}")
-  set_tests_properties("${folder}.${why}" PROPERTIES LABELS fast)
+  add_test("${folder}.${why}" "${folder}.${why}")
+  set_tests_properties("${folder}.${why}" PROPERTIES LABELS "fast;web")
 endfunction()
 
-execute_process(COMMAND "${program}" --gtest_list_tests
+set(left_out "")
+if(except)
+  set(left_out "--gtest_filter=-${except}")
+endif()
+execute_process(COMMAND ${program} --gtest_list_tests ${left_out}
                 OUTPUT_VARIABLE listing RESULT_VARIABLE status ERROR_QUIET)
 if(NOT status EQUAL 0)
   add_failure(NOT_BUILT)
