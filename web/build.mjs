@@ -25,8 +25,8 @@ async function open_library() {
 function with_text(library, text, body) {
   const bytes = new TextEncoder().encode(text);
   const pointer = library._malloc(bytes.length + 1);
-  library.HEAPU8.set(bytes, pointer);
-  library.HEAPU8[pointer + bytes.length] = 0;
+  library.bytes().set(bytes, pointer);
+  library.bytes()[pointer + bytes.length] = 0;
   try {
     return body(pointer);
   } finally {
@@ -88,28 +88,38 @@ async function write_types() {
   }
 }
 
-// Node prints the line of an error: lines are short.
-const output = { target: 'es2022', minify: true, lineLimit: 120 };
+const output = { target: 'es2022', minify: true };
 
-const write_scripts = () =>
-  build({
+// Bundlers must leave an import() of an address alone, which they are told by comments that the
+// minifier drops.
+const for_bundlers = '/* webpackIgnore: true */ /* @vite-ignore */';
+async function mark_imports({ outputFiles }) {
+  for (const { path, text } of outputFiles) {
+    const marked = text.replace(/\bimport\((?=[\w$])/g, `import(${for_bundlers} `);
+    await writeFile(path, path.endsWith('.map') ? text : marked);
+  }
+}
+
+const write_scripts = async () =>
+  mark_imports(await build({
     ...output,
     entryPoints: ['index.ts', 'core.ts', 'worker.ts'].map((file) => join(web, 'src', file)),
     outdir: dist,
     bundle: true,
     splitting: true,
     format: 'esm',
-    keepNames: true, // of errors
     sourcemap: true,
     sourcesContent: true,
     chunkNames: '[name]-[hash]',
     logLevel: 'warning',
-  });
+    write: false,
+  }));
 
 async function copy_binaries() {
   for (const file of await readdir(binaries)) {
     if (file.endsWith('.wasm')) await cp(join(binaries, file), join(dist, file));
     if (!/\.m?js$/.test(file)) continue;
+    // No bundler reads these: they are files.
     const options = { ...output, format: 'esm' };
     const { code } = await transform(await readFile(join(binaries, file), 'utf8'), options);
     await writeFile(join(dist, file), code);
@@ -119,7 +129,7 @@ async function copy_binaries() {
 async function write_manifest(version) {
   const own = JSON.parse(await readFile(join(web, 'package.json'), 'utf8'));
   const { name, description, license, keywords } = own;
-  const entry = (file) => ({ types: `./dist/types/${file}.d.ts`, import: `./dist/${file}.js` });
+  const entry = (file) => ({ types: `./dist/types/${file}.d.ts`, default: `./dist/${file}.js` });
   const manifest = {
     ...{ name, version, description, license, keywords },
     type: 'module',

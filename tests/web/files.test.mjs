@@ -35,7 +35,9 @@ test('a model of the page writes the same text natively', async () => {
   assert.ok(loss < 1.5, `${loss}`);
   const file = join(folder, 'page.safetensors');
   await writeFile(file, Uint8Array.from(checkpoint));
-  assert.match(await write_natively(file), new RegExp(written.slice(0, 20)));
+  assert.ok(written.length >= 20, written);
+  const native = await write_natively(file);
+  assert.ok(native.includes(written.slice(0, 20)), `${native} and ${written}`);
 });
 
 test('a model of the tool writes the same text in the page', async () => {

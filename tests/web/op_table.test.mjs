@@ -1,22 +1,13 @@
 // A part of the op table in a page, on the CPU and on SwiftShader, which takes seconds for some
-// pipelines: another part each time. TENSORGRAD_OP_TABLE=7/40 chooses a part, `all` means all rows.
+// pipelines and crashes on some long shaders. The part is another one each time.
+// TENSORGRAD_OP_TABLE=7/150 chooses a part, `all` means all rows.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { builds, open_browser } from './support/browser.mjs';
+import { chosen_part } from './support/parts.mjs';
 
-const usual_parts = 40;
-
-function chosen(text) {
-  if (text === 'all') return { part: 0, parts: 1 };
-  if (!text) return { part: Math.floor(Date.now() / 1000) % usual_parts, parts: usual_parts };
-  const [, part, parts] = /^(\d+)\/(\d+)$/.exec(text) ?? [];
-  if (!(Number(part) < Number(parts)))
-    throw new Error(`TENSORGRAD_OP_TABLE: '${text}' is neither 'all' nor a part such as 7/40`);
-  return { part: Number(part), parts: Number(parts) };
-}
-const { part, parts } = chosen(process.env.TENSORGRAD_OP_TABLE);
-console.log(`rows of the op table: TENSORGRAD_OP_TABLE=${parts === 1 ? 'all' : `${part}/${parts}`}`);
+const usual_parts = { cpu: 10, webgpu: 150 };
 
 let browser, page;
 before(async () => {
@@ -25,13 +16,19 @@ before(async () => {
 });
 after(() => browser.close());
 
-for (const device of ['cpu', 'webgpu'])
+for (const [device, usual] of Object.entries(usual_parts))
   test(`rows of the op table, ${device}`, async (t) => {
-    const { failures, count, of } = await page.evaluate(
+    const { part, parts, name } = chosen_part('TENSORGRAD_OP_TABLE', usual);
+    t.diagnostic(name);
+    const { failures, crashes, seconds, of } = await page.evaluate(
       async (options) => (await import('/op_table.mjs')).check_rows(options),
       { device, part, parts },
     );
-    t.diagnostic(`${count} of ${of} rows`);
-    assert.ok(of > 2000 && count >= Math.floor(of / parts));
+    const rows = Object.entries(seconds).sort(([, a], [, b]) => b - a);
+    const slow = rows.slice(0, 3).map(([name, took]) => `${name} ${took.toFixed(1)} s`);
+    t.diagnostic(`${rows.length} of ${of} rows; the slowest: ${slow.join(', ')}`);
+    assert.ok(of > 2000 && rows.length >= Math.floor(of / parts));
+    if (crashes.length > 0) t.diagnostic(`the driver crashed on ${crashes.join(', ')}`);
     assert.deepEqual(failures, []);
+    assert.ok(crashes.length <= (device === 'cpu' ? 0 : rows.length / 4), crashes.join(', '));
   });

@@ -35,6 +35,9 @@ test('on several threads, with the same bits', async () => {
   assert.ok(await page.evaluate(() => crossOriginIsolated));
   const one = await act(page, 'train_sine', { steps: 20, batch: 4096, device: 'cpu' });
   const two = await act(page, 'train_sine', { steps: 20, batch: 4096, device: 'cpu', threads: 2 });
+  assert.deepEqual(two.notes, []);
+  assert.equal(one.threads, 1);
+  assert.equal(two.threads, 2);
   assert.equal(two.bits, one.bits);
 });
 

@@ -2,7 +2,7 @@
 // the page of that bundle in a browser, from a sub-folder.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,6 +37,17 @@ test('types, with tsc --strict', async () => {
   const { code = 0, stdout } = await tsc.catch((error) => error);
   assert.equal(stdout, '');
   assert.equal(code, 0);
+});
+
+test('the scripts have what bundlers look for', async () => {
+  const dist = join(project, 'node_modules/tensorgrad/dist');
+  const names = (await readdir(dist)).filter((name) => name.endsWith('.js'));
+  const text = (await Promise.all(names.map((name) => readFile(join(dist, name), 'utf8')))).join('');
+  for (const variant of ['tensorgrad', 'tensorgrad-core', 'tensorgrad-threads'])
+    for (const file of [`${variant}.wasm`, `${variant}.mjs`])
+      assert.match(text, new RegExp(`new URL\\("\\./${file}",\\s?import\\.meta\\.url\\)`));
+  for (const [, argument] of text.matchAll(/\bimport\(([^)]*)\)/g))
+    assert.match(argument, /webpackIgnore: true.*@vite-ignore/, argument);
 });
 
 test('a bundle by vite learns in the browser', async (t) => {

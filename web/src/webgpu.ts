@@ -11,7 +11,7 @@ let found: Promise<WebGPUSupport> | undefined;
 
 /**
  * Asks for a GPU, in a worker, because the first question may take long. Without one, models train
- * on the CPU. A failure is asked again next time: it may have been a moment's.
+ * on the CPU. After a failure, the next call asks again: it may be temporary.
  */
 export function checkWebGPU(): Promise<WebGPUSupport> {
   found ??= probeInWorker()

@@ -62,10 +62,10 @@ async function start(): Promise<void> {
     postMessage(message, transfer);
   listen((message) => {
     const { id } = message;
-    answer(message).then(
-      (value) => send({ id, value }, [...buffersIn(value)]),
-      (error: unknown) => send({ id, error: toWire(error) }),
-    );
+    // A value that cannot be sent is an error, too.
+    answer(message)
+      .then((value) => send({ id, value }, [...buffersIn(value)]))
+      .catch((error: unknown) => send({ id, error: toWire(error) }));
   });
 }
 

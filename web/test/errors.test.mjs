@@ -218,9 +218,55 @@ test('specs that are wrong', async () => {
     /precision: 'half' is not available/,
   );
   assert.match((await error_of(training(loss, inputs, { without: ['fusion'] }))).message, /fusion/);
+  for (const [optimizer, text] of [
+    [{ lr: 1 }, /^optimizer: unknown kind 'undefined'\n {2}hint: \{ kind: 'adam', lr: 0\.001 \}/],
+    [{ kind: 'toString', lr: 1 }, /^optimizer: unknown kind 'toString'/],
+    [{ kind: 'sgd', lr: 1, beta1: 0.9 }, /^optimizer 'sgd': unknown name 'beta1'\n {2}hint: kind, lr/],
+    ['adam', /^optimizer: unknown kind 'undefined'/],
+  ])
+    assert.match((await error_of(training(loss, inputs, { optimizer }))).message, text);
+  for (const [wrong, text] of [
+    [{ model: Net }, /^compile: the model is missing, or it is no module\n {2}hint: model: new/],
+    [{ loss: 3 }, /^compile: loss must be a function/],
+    [{ inputs: undefined }, /^compile: inputs are missing\n {2}hint: inputs: \{ x: \[32, 4\] \}/],
+    [{ device: 'gpu' }, /^device: 'gpu' is unknown\n {2}hint: 'auto', 'cpu' or 'webgpu'/],
+  ])
+    assert.match((await error_of(training(loss, inputs, wrong))).message, text);
+  const forward = compileForward({ model: new Net(), inputs, ...cpu });
+  assert.match((await error_of(forward)).message, /^compileForward: forward must be a function/);
   const nowhere = await error_of(training(loss, inputs, { device: 'webgpu' }));
   assert.equal(nowhere.kind, 'device');
   assert.match(nowhere.message, /^device 'webgpu': /);
+});
+
+test('a call without inputs', async () => {
+  const train = await training((m, { x }) => mean(m.fc.fwd(x)), { x: [2, 128] });
+  for (const nothing of [undefined, null, {}]) {
+    const { error } = await train.step(nothing);
+    assert.match(error.message, /'x'.*f32\[2,128\]/);
+  }
+  const attached = { forward: (m, { x }) => m.fc.fwd(x), inputs: { x: [null, 128] } };
+  const infer = await train.attach(attached);
+  const { error } = await infer.run();
+  assert.match(error.message, /run: input 'x' is missing/);
+  assert.match((await error_of(train.attach({ inputs: {} }))).message, /^attach: forward must be/);
+  train.destroy();
+});
+
+test('names in errors are those of JavaScript', async () => {
+  const train = await training((m, { x }) => mean(m.fc.fwd(x)), { x: [2, 128] });
+  const { W } = { W: (await train.downloadParams())['fc.W'] };
+  const partial = await error_of(train.uploadParams({ 'fc.W': W })); // uploaded here
+  assert.match(partial.message, /\{ partial: true \}/);
+  assert.doesNotMatch(partial.message, /::|_/);
+  assert.match(partial.message, place('// uploaded here'));
+  const { error } = await train.step({ x: new Float32Array(256).fill(NaN) });
+  assert.match(error.message, /^step 1: /);
+  const keep = await error_of(
+    training((m, { x }) => tg.callOp('sum', { x, axes: 0, keepdims: 3 })[0], { x: [2, 128] }),
+  );
+  assert.match(keep.message, /sum/);
+  train.destroy();
 });
 
 test('parameters that are wrong', () => {
@@ -233,6 +279,10 @@ test('parameters that are wrong', () => {
   assert.throws(
     () => new Wrong([2, -1]),
     /param: a size must be an integer that is not negative: -1, at .*errors\.test/,
+  );
+  assert.throws(
+    () => new Wrong(3),
+    /param: a shape must be a list of sizes: 3, at .*errors\.test.*\n {2}hint: this\.param\(\[3, 4\]\)/,
   );
   assert.throws(() => new Wrong([2], { dtype: 'i32' }), /parameters are f32, not i32/);
   assert.throws(

@@ -187,6 +187,7 @@ test(
         '--device',
         'cpu',
       );
+      assert.ok(written.trim().length > 10, written);
       assert.ok(
         native.includes(written.trim()),
         `${JSON.stringify(native)} and ${JSON.stringify(written)}`,

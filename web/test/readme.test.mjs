@@ -22,7 +22,11 @@ const sections = readme.split(/^## /m).map((part) => {
 });
 
 // Blocks that go on where another section ended.
-const follows = { 'Learning rates': 'Classes, and layers', 'Save and continue': 'Learning rates' };
+const follows = {
+  'Learning rates': 'Classes, and layers',
+  'Small steps on a GPU': 'Learning rates',
+  'Save and continue': 'Small steps on a GPU',
+};
 
 let folder;
 before(() => {

@@ -184,3 +184,42 @@ test('without snapshots, a lost device is an error of every call', async () => {
   await assert.rejects(train.downloadParams(), /the device was lost/);
   train.destroy();
 });
+
+for (const worker of [true, false])
+  test(`a device may be lost at any moment, ${worker ? 'in a worker' : 'in this thread'}`, async () => {
+    const acts = [
+      (train) => train.step(sine_batch(random(1), 32)),
+      (train) =>
+        train.attach({ forward: (m, { x }) => predict(m, x), inputs: { x: [2, 1] } }),
+      (train) => train.save(),
+      (train) => train.downloadParams(),
+      (train) => train.reset({ params: false }),
+      (train) => train.setInputs({ x: new Float32Array(32).fill(0.5) }),
+      (train) => train.step({ y: new Float32Array(32) }),
+    ];
+    const run = async (lost) => {
+      const train = await compile(spec({ worker, snapshotEvery: 2 }));
+      for (const [i, act] of acts.entries()) {
+        const acting = act(train);
+        if (i === lost) train.loseDevice();
+        await acting;
+      }
+      const params = await train.downloadParams();
+      train.destroy();
+      return params;
+    };
+    const whole = await run(-1);
+    for (const lost of acts.keys()) assert.deepEqual(await run(lost), whole, `act ${lost}`);
+  });
+
+test('a model may be destroyed while its device is opened again', async () => {
+  const train = await compile(spec({ worker: false }));
+  const flying = train.step(sine_batch(random(3), 32));
+  train.loseDevice();
+  train.destroy();
+  assert.equal((await flying).kind, 'aborted');
+  let recovered = false;
+  train.addEventListener('recovered', () => (recovered = true));
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  assert.equal(recovered, false);
+});

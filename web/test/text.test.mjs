@@ -154,3 +154,27 @@ test('what is wrong with a text model', async () => {
     tg.TensorgradError,
   );
 });
+
+test('a model of bytes writes anything, and its pieces are its text', async () => {
+  const tokenizer = await Tokenizer.bytes();
+  const trainer = await TextTrainer.create({
+    text: 'abc\n'.repeat(200),
+    tokenizer,
+    model: { kind: 'gpt', dim: 8, layers: 1, heads: 1, context: 16 },
+    training: { steps: 1, batch: 1 },
+    device: 'cpu',
+  });
+  const generator = await TextGenerator.create(await trainer.save(), { device: 'cpu' });
+  let all = '';
+  for (let seed = 0; seed < 8; ++seed) {
+    const pieces = [];
+    const options = { tokens: 60, temperature: 2, seed };
+    const text = await generator.generate('a', options, (piece) => pieces.push(piece));
+    assert.equal(pieces.join(''), text);
+    all += text;
+  }
+  assert.ok(all.includes('\ufffd'), 'it wrote no byte that is not UTF-8');
+  assert.ok(all.includes('\0'), 'it wrote no NUL');
+  trainer.destroy();
+  generator.destroy();
+});

@@ -211,6 +211,18 @@ test('setLR: a number, and a schedule that starts now', async () => {
   train.destroy();
 });
 
+test('setLR: a schedule that JavaScript computes starts now, too', async () => {
+  const train = await one({ kind: 'sgd', lr: 0.1 });
+  for (let i = 0; i < 5; ++i) await train.step({});
+  await train.setLR(lr.warmup({ peak: 0.4, steps: 2, after: 0.1 }));
+  const rates = [];
+  for (let i = 0; i < 4; ++i) rates.push(+completed(await train.step({})).lr.toFixed(6));
+  assert.deepEqual(rates, [0.2, 0.4, 0.1, 0.1]);
+  await train.setLR(lr.warmup({ peak: 0.4, steps: 2, after: 0.1, startStep: 10 }));
+  assert.equal(+completed(await train.step({})).lr.toFixed(6), 0.2); // update 10
+  train.destroy();
+});
+
 test('schedules', async () => {
   const rates = async (rate, steps) => {
     const train = await one({ kind: 'sgd', lr: rate });
@@ -408,6 +420,31 @@ test('replaceModel: another model behind the same handle', async () => {
   assert.deepEqual(Object.keys(await infer.downloadParams()).length, 6);
   await train.replaceModel(new Mlp(8), { seed: 5, optimizer: { kind: 'sgd', lr: 0.25 } });
   assert.equal(completed(await train.step(sine_batch(random(7)))).lr, 0.25);
+  train.destroy();
+});
+
+test('a model that cannot be built does not replace the one before', async () => {
+  class Huge extends Module {
+    l1 = new Linear(1, 64);
+    l2 = new Linear(64, 64);
+    l3 = new Linear(64, 1);
+    huge = this.param([40_000, 40_000]);
+  }
+  const train = await compile(sine({ worker: true }));
+  const infer = await train.attach({
+    forward: (m, { x }) => predict(m, x),
+    inputs: { x: [3, 1] },
+  });
+  const next = random(7);
+  completed(await train.step(sine_batch(next)));
+  const before = await train.downloadParams();
+  const { output } = completed(await infer.run({ x: new Float32Array(3) }));
+  await assert.rejects(train.replaceModel(new Huge()), { kind: 'out_of_memory' });
+  await assert.rejects(train.replaceModel(new Linear(3, 4)), /l1|undefined|fwd/);
+  assert.equal(train.seed, 1);
+  assert.deepEqual(await train.downloadParams(), before);
+  assert.deepEqual(completed(await infer.run({ x: new Float32Array(3) })).output, output);
+  assert.equal(completed(await train.step(sine_batch(next))).step, 2);
   train.destroy();
 });
 

@@ -115,6 +115,14 @@ export async function training(): Promise<void> {
   const ran = await scores.run({ x: new Float32Array(16) });
   if (ran.kind === 'completed') same<typeof ran.output, Float32Array>(true);
 
+  const fixed = await train.setInputs({ w: new Float32Array(8) });
+  const unread = await fixed.step({ ids, y: ids }, { read: false });
+  same<typeof unread.kind, 'enqueued' | 'aborted' | 'failed'>(true);
+  // @ts-expect-error ids are not fixed
+  await fixed.step({ y: ids });
+  // @ts-expect-error an input that does not exist
+  await train.setInputs({ z: ids });
+
   await train.setLR(lr.linear({ peak: 1, final: 0, steps: 10 }));
   await train.setLR((update) => 1 / update);
   await train.reset({ params: false });
@@ -162,7 +170,7 @@ export async function forward(): Promise<void> {
     model: new Net(3),
     forward: (m, { x }) => m.fc.fwd(x),
     inputs: { x: [4, 2] as [number, number] },
-    device: 'webgpu:1',
+    device: 'webgpu',
     worker: false,
   });
   await net.run({ x: new Float32Array(8) });

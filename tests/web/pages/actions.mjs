@@ -72,10 +72,10 @@ export async function train_sine({
     losses.push(result.loss);
     if (lose === 'crash' && i >= lose_at && events.length === 0) await pause(20); // the news is under way
   }
-  const { device, gpu } = train;
+  const { device, gpu, threads, notes } = train;
   const bits = await bits_of(await train.downloadParams());
   train.destroy();
-  return { losses, bits, device, gpu, events, reported, compile_ms };
+  return { losses, bits, device, gpu, threads, notes, events, reported, compile_ms };
 }
 
 // The same in a worker of the page, which starts the package's workers itself.
@@ -97,12 +97,18 @@ export async function replay_ops({ part = 0, parts = 1, tolerance, ...options })
   const bytes = new Uint8Array(await (await fetch('/fixtures/ops.safetensors')).arrayBuffer());
   const tensors = tensors_of(bytes);
   const wrong = [];
+  const crashes = []; // of a software driver
   const own = cases.filter((_, i) => i % parts === part);
   for (const each of own) {
-    const worst = await replay_case(tg, each, tensors, { tolerance, ...options });
-    if (!(worst <= 1)) wrong.push(`${each.case}: ${worst}`);
+    try {
+      const worst = await replay_case(tg, each, tensors, { tolerance, ...options });
+      if (!(worst <= 1)) wrong.push(`${each.case}: ${worst}`);
+    } catch (error) {
+      if (error.kind === 'device' && /lost/.test(error.message)) crashes.push(each.case);
+      else wrong.push(`${each.case}: ${error.message}`);
+    }
   }
-  return { wrong, count: own.length, of: cases.length };
+  return { wrong, crashes, count: own.length, of: cases.length };
 }
 
 export async function replay_run({ name, tolerance, ...options }) {

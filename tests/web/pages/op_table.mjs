@@ -12,20 +12,13 @@ async function open_gpu() {
   return { ok: true, adapter, device: await adapter.requestDevice({ requiredFeatures, requiredLimits }) };
 }
 
-/** The rows with number part, part + parts, ... Returns the failures and how many rows were run. */
-export async function check_rows({ device, part, parts }) {
+// An instance of the table on a new device.
+async function open_table(device) {
   let arrived = () => {};
   const gpu = device === 'cpu' ? { ok: false, message: '' } : await open_gpu();
   const table = await create({ gpu, onArrived: () => arrived() });
   const text = (pointer) => table.UTF8ToString(pointer);
-  const with_text = (value, body) => {
-    const bytes = new TextEncoder().encode(`${value}\0`);
-    const pointer = table._malloc(bytes.length);
-    table.HEAPU8.set(bytes, pointer);
-    const result = body(pointer);
-    table._free(pointer);
-    return result;
-  };
+  // What failed, or '', of something that was started.
   const end = async (failure) => {
     if (failure !== '') return failure;
     while (!table._op_table_poll()) {
@@ -34,14 +27,36 @@ export async function check_rows({ device, part, parts }) {
     }
     return text(table._op_table_failure());
   };
-  const problem = await end(with_text(device, (name) => text(table._op_table_open(name))));
+  const name = new TextEncoder().encode(`${device}\0`);
+  const pointer = table._malloc(name.length);
+  table.bytes().set(name, pointer);
+  const problem = await end(text(table._op_table_open(pointer)));
   if (problem) throw new Error(problem);
+  return {
+    rows: table._op_table_size(),
+    name: (row) => text(table._op_table_name(row)),
+    run: (row) => end(text(table._op_table_start(row))),
+  };
+}
+
+/**
+ * The rows with number part, part + parts, ... Returns the failures, the rows on which the driver
+ * crashed, and how long each row took.
+ */
+export async function check_rows({ device, part, parts }) {
+  let table = await open_table(device);
   const failures = [];
-  let count = 0;
-  const of = table._op_table_size();
-  for (let row = part; row < of; row += parts, ++count) {
-    const wrong = await end(text(table._op_table_start(row)));
-    if (wrong) failures.push(`${text(table._op_table_name(row))}: ${wrong}`);
+  const crashes = [];
+  const seconds = {};
+  for (let row = part; row < table.rows; row += parts) {
+    const name = table.name(row);
+    const began = performance.now();
+    const wrong = await table.run(row);
+    if (/the device was lost/.test(wrong)) {
+      crashes.push(name);
+      table = await open_table(device);
+    } else if (wrong) failures.push(`${name}: ${wrong}`);
+    seconds[name] = (performance.now() - began) / 1000;
   }
-  return { failures, count, of };
+  return { failures, crashes, seconds, of: table.rows };
 }

@@ -20,6 +20,7 @@ const args = [
   '--enable-unsafe-webgpu',
   '--enable-unsafe-swiftshader',
   '--use-webgpu-adapter=swiftshader',
+  '--disable-gpu-watchdog', // SwiftShader may take a minute to compile a shader
   // The tests of a lost device lose it more often than Chromium allows a page.
   '--disable-gpu-process-crash-limit',
   '--disable-domain-blocking-for-3d-apis',

@@ -1,19 +1,19 @@
 // Forward programs: attached to a model in training, or with parameters of their own.
 import type { Channel } from '../engine/channel.js';
-import type { ProgramId, ProgramInfo, RunValue } from '../engine/protocol.js';
+import { AbortError, type ProgramId, type ProgramInfo, type RunValue } from '../engine/protocol.js';
 import { buffersOf, type HostArrays } from '../wasm/arrays.js';
 import { TensorgradError } from '../wasm/errors.js';
 import { localLibrary, type Library } from '../wasm/library.js';
 import type { InputType, JsonObject, ProgramRecording } from '../trace/recording.js';
-import { siteOf, type Site } from '../trace/site.js';
+import { siteOf, within, type Site } from '../trace/site.js';
 import { TracedModel } from '../nn/model.js';
 import type { Module } from '../nn/module.js';
 import { Captures } from './captures.js';
-import { guarded, ModelHandle, progressOf } from './handle.js';
+import { guarded, located, ModelHandle, progressOf } from './handle.js';
 import { declared, feedOf, isFixed, resolve, shapeKey, type Declared } from './inputs.js';
 import { inspect, type CompiledIR } from './ir.js';
 import { openChannel } from './open.js';
-import { checkPrecision } from './options.js';
+import { checkPrecision, checkSpec } from './options.js';
 import { traceProgram, type Traced } from './tracing.js';
 import type {
   CallOptions,
@@ -84,12 +84,14 @@ export class Forwards {
   private readonly programs = new Map<string, Program>(); // the least recently used comes first
   readonly inputs: readonly Declared[];
   private readonly most: number;
+  private ended = false;
 
   constructor(
     readonly what: 'attach' | 'compileForward',
     private readonly owner: Owner,
     private readonly spec: ForwardSpec<never, InputDecls, 'f32' | 'i32'>,
     private readonly site: Site,
+    private readonly anyOutput = false,
   ) {
     this.inputs = declared(spec.inputs);
     this.most = Math.max(1, spec.maxCachedShapes ?? defaultCachedShapes);
@@ -113,7 +115,7 @@ export class Forwards {
       body: (tensors): Outputs => (forward as ForwardFn<Module>)(module, tensors),
     });
     const { dtype } = traced.outputs[0]!;
-    if (dtype !== output && (output as string) !== 'any')
+    if (dtype !== output && !this.anyOutput)
       throw new TensorgradError(
         `${this.what}: the output is ${dtype}, and the spec says '${output}'\n` +
           `  hint: output: '${dtype}'`,
@@ -128,6 +130,7 @@ export class Forwards {
 
   /** The program for these inputs. What the engine is asked for is asked at once. */
   find(inputs: readonly InputType[]): Program {
+    if (this.ended) throw new AbortError();
     const key = shapeKey(inputs);
     const known = this.programs.get(key);
     if (known) {
@@ -158,6 +161,11 @@ export class Forwards {
   clear(): void {
     for (const key of [...this.programs.keys()]) this.drop(key);
   }
+  /** Nothing runs any more. */
+  end(): void {
+    this.ended = true;
+    this.programs.clear();
+  }
   /** The engine has no programs any more. */
   forget(): void {
     this.programs.clear();
@@ -171,7 +179,7 @@ export class Forwards {
     const feed = feedOf('run', inputs, given);
     const { id, traced, info } = this.find(inputs);
     const value = this.owner.channel.request(
-      { kind: 'run', id, feed, captures: captures && traced.captures },
+      { kind: 'run', id, feed, captures: captures && traced.captures, read: true },
       buffersOf(feed),
     );
     await Promise.all([info, value]); // an error of `attach` comes first
@@ -220,19 +228,20 @@ export class AttachedForward<
     return guarded(siteOf(this.run), () => this.forwards.run<O>(inputs, options));
   }
   graphFor(inputs: TypedInputs<I>): Promise<CompiledIR> {
-    return this.forwards.inspect(inputs);
+    return located(siteOf(this.graphFor), () => this.forwards.inspect(inputs));
   }
   uploadParams(
     params: Readonly<Record<string, Float32Array>>,
     options?: { partial?: boolean },
   ): Promise<void> {
-    return this.parent.uploadParams(params, options);
+    return within(siteOf(this.uploadParams), () => this.parent.uploadParams(params, options));
   }
   downloadParams(): Promise<Record<string, Float32Array>> {
-    return this.parent.downloadParams();
+    return within(siteOf(this.downloadParams), () => this.parent.downloadParams());
   }
   destroy(): void {
     this.forwards.clear();
+    this.forwards.end();
     this.gone();
   }
 }
@@ -242,29 +251,34 @@ export class ForwardHandle<M extends Module, I extends InputDecls, O extends 'f3
   extends ModelHandle
   implements ForwardModel<M, I, O>
 {
-  private forwards: Forwards;
+  private destroyed = false;
 
   constructor(
-    protected override channel: Channel,
+    protected override readonly channel: Channel,
     protected override info: ProgramInfo,
-    forwards: Forwards,
+    private readonly model: TracedModel,
+    private readonly forwards: Forwards,
   ) {
     super();
-    this.forwards = forwards;
   }
 
   run(inputs: TypedInputs<I>, options: CallOptions = {}): Promise<RunResult<O>> {
     return guarded(siteOf(this.run), () => this.forwards.run<O>(inputs, options));
   }
   graphFor(inputs: TypedInputs<I>): Promise<CompiledIR> {
-    return this.forwards.inspect(inputs);
+    return located(siteOf(this.graphFor), () => this.forwards.inspect(inputs));
   }
   destroy(): void {
+    if (this.destroyed) return;
+    this.destroyed = true;
+    this.forwards.end();
     this.channel.close();
+    this.model.free();
   }
 }
 
-// A program that has the parameters and computes nothing. Programs with `null` sizes hang on it.
+// A program that has the parameters and computes nothing. Programs with `null` sizes are attached to
+// it.
 const ownerOnly: ProgramRecording = {
   kind: 'forward',
   options: { inputs: [] },
@@ -272,50 +286,55 @@ const ownerOnly: ProgramRecording = {
   outputs: [['out', 0]],
 };
 
-/** Compiles a forward program with parameters of its own. */
+/**
+ * Compiles a forward program with parameters of its own. `anyOutput`: the dtype of the output need
+ * not be declared.
+ */
 export async function compileForwardSpec<
   M extends Module,
   I extends InputDecls,
   O extends 'f32' | 'i32' = 'f32',
->(spec: ForwardExecutorSpec<M, I, O>, site: Site): Promise<ForwardHandle<M, I, O>> {
+>(
+  spec: ForwardExecutorSpec<M, I, O>,
+  site: Site,
+  anyOutput = false,
+): Promise<ForwardHandle<M, I, O>> {
+  checkSpec('compileForward', spec, 'forward');
   checkPrecision(spec);
   const lib = await localLibrary();
-  const traced = TracedModel.of(lib, spec.model);
-  const seed = spec.seed ?? randomSeed();
+  const model = TracedModel.of(lib, spec.model);
+  let opened: Channel | undefined;
   let last = 0;
-  const owner = { lib, traced, module: spec.model as Module, nextId: () => ++last };
-  const options = { seed, ...(spec.without && { without: [...spec.without] }) };
-  const inputs = declared(spec.inputs);
-  const whole = isFixed(inputs) && !spec.training;
-  const make = (channel: Channel): Forwards =>
-    new Forwards('compileForward', { ...owner, channel }, spec as never, site);
-  // What is wrong with the function is known before a worker is started.
-  const first = whole
-    ? make(undefined as never).trace(inputs as InputType[], 'forward', options)
-    : undefined;
-  const recording = first?.recording ?? { ...ownerOnly, options: { ...options, inputs: [] } };
-  let handle: ForwardHandle<M, I, O> | undefined;
-  const channel = await openChannel(spec, (event) =>
-    handle ? handle.receive(event, spec.onProgress) : progressOf(event, spec.onProgress),
-  );
+  const owner: Owner = {
+    lib,
+    traced: model,
+    module: spec.model,
+    nextId: () => ++last,
+    get channel() {
+      return opened!;
+    },
+  };
   try {
-    const info = (await channel.request({
-      kind: 'create',
-      model: traced.entries,
-      program: recording,
-    })) as ProgramInfo;
-    const forwards = make(channel);
-    if (first)
-      forwards.keep(inputs as InputType[], {
-        id: 0,
-        inputs: inputs as InputType[],
-        traced: first,
-        info: Promise.resolve(info),
-      });
-    handle = new ForwardHandle(channel, info, forwards);
+    const { seed = randomSeed(), without, training } = spec;
+    const options = { seed, ...(without && { without: [...without] }) };
+    const forwards = new Forwards('compileForward', owner, spec as never, site, anyOutput);
+    const inputs = training ? undefined : forwards.fixedInputs;
+    // What is wrong with the function is known before a worker is started.
+    const traced = inputs && forwards.trace(inputs, 'forward', options);
+    const program = traced?.recording ?? { ...ownerOnly, options: { ...options, inputs: [] } };
+    let handle: ForwardHandle<M, I, O> | undefined;
+    opened = await openChannel(spec, (event) =>
+      handle ? handle.receive(event, spec.onProgress) : progressOf(event, spec.onProgress),
+    );
+    const created = opened.request({ kind: 'create', model: model.entries, program });
+    const info = (await created) as ProgramInfo;
+    if (inputs && traced)
+      forwards.keep(inputs, { id: 0, inputs, traced, info: Promise.resolve(info) });
+    handle = new ForwardHandle<M, I, O>(opened, info, model, forwards);
     return handle;
   } catch (error) {
-    channel.close();
+    opened?.close();
+    model.free();
     throw error;
   }
 }

@@ -8,9 +8,10 @@ import {
 } from '../engine/protocol.js';
 import type { Channel } from '../engine/channel.js';
 import { TensorgradError } from '../wasm/errors.js';
-import type { HostArrays } from '../wasm/arrays.js';
+import { buffersOf, type HostArrays } from '../wasm/arrays.js';
+import { isDetached } from './inputs.js';
 import type { ModelParameter } from '../trace/recording.js';
-import { atSite, type Site } from '../trace/site.js';
+import { atSite, siteOf, type Site } from '../trace/site.js';
 import type { NotCompleted, Progress } from './specs.js';
 
 /** The device was lost. The model recovers by itself, unless it takes no snapshots. */
@@ -72,7 +73,7 @@ export class Events extends EventTarget {
 export function progressOf(event: EngineEvent, onProgress?: (progress: Progress) => void): void {
   if (event.type !== 'progress') return;
   const { work, done, total } = event;
-  onProgress?.({ work, done, total });
+  callUser(() => onProgress?.({ work, done, total }));
 }
 
 export interface SaveOptions {
@@ -103,28 +104,72 @@ export async function guarded<T>(site: Site, body: () => Promise<T>): Promise<T 
   }
 }
 
-// The library names the line of the op; the line of the call is known here.
-function withSite(error: Error, site: Site): Error {
-  const place = atSite(site).slice(2);
-  const user = error instanceof TensorgradError && error.kind === 'user';
-  if (user && place && !error.message.includes(place)) error.message += `\n  called ${place}`;
-  return error;
+/** Runs a call whose errors reject it. */
+export async function located<T>(site: Site, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (thrown) {
+    throw thrown instanceof Error ? withSite(thrown, site) : thrown;
+  }
 }
 
-/** The common part of training and forward handles: parameters, files, the device. */
-export abstract class ModelHandle extends Events {
-  /** The handle's own engine. */
-  protected abstract channel: Channel;
-  protected abstract info: ProgramInfo;
+// The library names the line of the op; the line of the call is known here. The stack of a worker
+// helps nobody.
+function withSite(error: Error, site: Site): Error {
+  const place = atSite(site).slice(2);
+  if (!(error instanceof TensorgradError) || error.kind === 'internal' || !place) return error;
+  // Several calls may share the error: each gets one of its own.
+  const own = error.message.includes(place)
+    ? error
+    : error.withMessage(`${error.message}\n  called ${place}`);
+  own.stack = `${own.name}: ${own.message}\n    at ${site.file}:${site.line}`;
+  return own;
+}
+
+/** Calls a function of the user. Its error is the page's, not the library's. */
+export function callUser(body: () => void): void {
+  try {
+    body();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
+/** A handle with an engine of its own: where it computes. */
+export abstract class EngineHandle extends Events {
+  protected abstract readonly channel: Channel;
+  private recovered: { device: string; gpu: GpuReport } | undefined;
+
+  /** @internal */
+  override receive(event: EngineEvent, onProgress?: (progress: Progress) => void): void {
+    if (event.type === 'recovered') this.recovered = event;
+    super.receive(event, onProgress);
+  }
 
   /** 'cpu' or the name of the GPU's device. */
   get device(): string {
-    return this.info.device;
+    return (this.recovered ?? this.channel.opened).device;
   }
   /** Whether the GPU is used, and why not. */
   get gpu(): GpuReport {
-    return this.channel.opened.gpu;
+    return (this.recovered ?? this.channel.opened).gpu;
   }
+  /** What was asked for and could not be had: a worker, threads. Texts for developers. */
+  get notes(): readonly string[] {
+    return this.channel.notes;
+  }
+  /** Loses the device, as a crash would: to see that a program recovers. */
+  loseDevice(): void {
+    this.channel.loseDevice();
+  }
+}
+
+/** The common part of training and forward handles: parameters and files. */
+export abstract class ModelHandle extends EngineHandle {
+  protected abstract info: ProgramInfo;
+
   get threads(): number {
     return this.info.threads;
   }
@@ -140,47 +185,50 @@ export abstract class ModelHandle extends Events {
   }
 
   /** The values of all parameters by name. */
-  async downloadParams(): Promise<Record<string, Float32Array>> {
-    return this.download('parameters');
+  downloadParams(): Promise<Record<string, Float32Array>> {
+    return located(siteOf(this.downloadParams), () => this.download('parameters'));
   }
 
   /** Sets all parameters, or with `partial` some of them. Names what is missing or unknown. */
-  async uploadParams(
+  uploadParams(
     params: Readonly<Record<string, Float32Array>>,
     { partial = false }: { partial?: boolean } = {},
   ): Promise<void> {
-    const arrays: HostArrays = {};
-    for (const [name, values] of Object.entries(params)) {
-      if (!(values instanceof Float32Array))
-        throw new TensorgradError(`uploadParams: '${name}' must be a Float32Array`);
-      arrays[name] = { dtype: 'f32', shape: [values.length], values: new Float32Array(values) };
-    }
-    await this.channel.request({ kind: 'upload', params: arrays, partial });
+    return located(siteOf(this.uploadParams), async () => {
+      const arrays: HostArrays = {};
+      for (const [name, values] of Object.entries(params ?? {})) {
+        if (!(values instanceof Float32Array))
+          throw new TensorgradError(`uploadParams: '${name}' must be a Float32Array`);
+        if (values.length === 0 && isDetached(values.buffer))
+          throw new TensorgradError(`uploadParams: the buffer of '${name}' is detached`);
+        arrays[name] = { dtype: 'f32', shape: [values.length], values: new Float32Array(values) };
+      }
+      await this.channel.request({ kind: 'upload', params: arrays, partial }, buffersOf(arrays));
+    });
   }
 
   /** A checkpoint as bytes: a safetensors file that the command line tool reads, too. */
-  async save({ optimizer = true, more }: SaveOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
-    const info = more ? { more } : {};
-    const saved = await this.channel.request({ kind: 'save', info, optimizer });
-    return saved as Uint8Array<ArrayBuffer>;
+  save({ optimizer = true, more }: SaveOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
+    const command = { kind: 'save' as const, info: more ? { more } : {}, optimizer };
+    return located(siteOf(this.save), async () => {
+      return (await this.channel.request(command)) as Uint8Array<ArrayBuffer>;
+    });
   }
 
   /** Continues from a checkpoint, or takes the parameters of a safetensors file. */
-  async load(bytes: ArrayBuffer | Uint8Array, name = 'checkpoint'): Promise<CheckpointInfo> {
-    const copy = new Uint8Array(bytes instanceof Uint8Array ? bytes : bytes.slice(0));
-    const transfer = [copy.buffer];
-    const info = await this.channel.request({ kind: 'load', bytes: copy, name }, transfer);
-    return info as CheckpointInfo;
+  load(bytes: ArrayBuffer | Uint8Array, name = 'checkpoint'): Promise<CheckpointInfo> {
+    return located(siteOf(this.load), async () => {
+      const copy = new Uint8Array(bytes instanceof Uint8Array ? bytes : bytes.slice(0));
+      const command = { kind: 'load' as const, bytes: copy, name };
+      return (await this.channel.request(command, [copy.buffer])) as CheckpointInfo;
+    });
   }
 
   /** What a stage of the compiler made of the program: 'plan', 'emit', ... */
-  async show(stage: string): Promise<string> {
-    return (await this.channel.request({ kind: 'show', id: 0, stage })) as string;
-  }
-
-  /** Loses the device, as a crash would: to see that a program recovers. */
-  loseDevice(): void {
-    this.channel.loseDevice();
+  show(stage: string): Promise<string> {
+    return located(siteOf(this.show), async () => {
+      return (await this.channel.request({ kind: 'show', id: 0, stage })) as string;
+    });
   }
 
   protected async download(

@@ -49,7 +49,7 @@ export function resolve(inputs: readonly Declared[], given: Given): InputType[] 
   let agreed: { name: string; size: number } | undefined;
   return inputs.map(({ name, shape, dtype }) => {
     if (!shape.includes(null)) return { name, shape: shape as Shape, dtype };
-    const length = lengthOf(given[name]);
+    const length = lengthOf(given?.[name]);
     if (length === undefined) throw new TensorgradError(`run: input '${name}' is missing`);
     const rest = elements(shape.map((size) => size ?? 1));
     const size = length / rest;
@@ -83,7 +83,7 @@ export function shapeKey(inputs: readonly InputType[]): string {
  */
 export function feedOf(what: string, inputs: readonly InputType[], given: Given): HostArrays {
   const feed: HostArrays = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(given ?? {})) {
     if (value === undefined) continue;
     const input = inputs.find((each) => each.name === name);
     const { dtype, shape } = input ?? dtypeOf(value);
@@ -120,7 +120,7 @@ function copyOf(
   return fail(`it was given ${kind}`, `new ${wanted.name}(values)`);
 }
 
-function isDetached(buffer: ArrayBufferLike): boolean {
+export function isDetached(buffer: ArrayBufferLike): boolean {
   const { detached } = buffer as { detached?: boolean };
   if (detached !== undefined) return detached;
   try {

@@ -1,13 +1,44 @@
 // The options of programs as the library reads them.
+import { Module } from '../nn/module.js';
 import { TensorgradError } from '../wasm/errors.js';
 import type { Json, JsonObject } from '../trace/recording.js';
 import { rateOf, type Rate } from './rates.js';
 import type { OptimizerConfig, RunOptions, TrainingSpec } from './specs.js';
 
-const known = new Set([
-  ...['kind', 'lr', 'beta1', 'b1', 'beta2', 'b2', 'eps', 'weightDecay', 'decayFilter'],
-  ...['clipGradNorm', 'normalizeGrads', 'momentum', 'nesterov'],
-]);
+/** Throws if an object has a name that is not known. */
+export function onlyKnown(what: string, given: object, names: readonly string[]): void {
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined && !names.includes(name))
+      throw new TensorgradError(`${what}: unknown name '${name}'\n  hint: ${names.join(', ')}`);
+}
+
+const ofAll = ['kind', 'lr', 'weightDecay', 'decayFilter', 'clipGradNorm', 'normalizeGrads'];
+const ofAdam = [...ofAll, 'beta1', 'b1', 'beta2', 'b2', 'eps'];
+const ofKind = {
+  none: ['kind'],
+  sgd: [...ofAll, 'momentum', 'nesterov'],
+  adam: ofAdam,
+  adamw: ofAdam,
+};
+
+/** What every spec with a model needs. */
+export function checkSpec(
+  what: 'compile' | 'compileForward' | 'attach',
+  spec: object,
+  call: 'loss' | 'forward',
+): void {
+  const fail = (rule: string, hint: string): never => {
+    throw new TensorgradError(`${what}: ${rule}\n  hint: ${hint}`);
+  };
+  if (typeof spec !== 'object' || spec === null) fail('needs a spec', `${what}({ model, ... })`);
+  const given = spec as Record<string, unknown>;
+  if (what !== 'attach' && !(given['model'] instanceof Module))
+    fail('the model is missing, or it is no module', 'model: new Net()');
+  if (typeof given[call] !== 'function')
+    fail(`${call} must be a function`, `${call}: (m, { x }) => ...`);
+  if (typeof given['inputs'] !== 'object' || given['inputs'] === null)
+    fail('inputs are missing', 'inputs: { x: [32, 4] }, or {} if there are none');
+}
 
 export interface OptimizerJson {
   readonly options: JsonObject;
@@ -16,13 +47,15 @@ export interface OptimizerJson {
 
 /** `names`: of all parameters, for filters. */
 export function optimizerJson(config: OptimizerConfig, names: readonly string[]): OptimizerJson {
+  const { kind } = (config ?? {}) as { kind?: unknown };
+  if (typeof kind !== 'string' || !Object.hasOwn(ofKind, kind))
+    throw new TensorgradError(
+      `optimizer: unknown kind '${String(kind)}'\n  hint: { kind: 'adam', lr: 0.001 }; ` +
+        'the kinds are adam, adamw, sgd and none',
+    );
+  onlyKnown(`optimizer '${kind}'`, config, ofKind[config.kind]);
   if (config.kind === 'none')
     return { options: { optimizer: { kind: 'none' } }, rate: { json: 0 } };
-  for (const key of Object.keys(config))
-    if (!known.has(key))
-      throw new TensorgradError(
-        `optimizer: unknown name '${key}'\n  hint: ${[...known].join(', ')}`,
-      );
   const rate = rateOf(config.lr);
   const { weightDecay, decayFilter, clipGradNorm, normalizeGrads } = config;
   return {
@@ -44,10 +77,6 @@ function kindOf(config: Exclude<OptimizerConfig, { kind: 'none' }>): Loose {
     return { kind: 'sgd', momentum, nesterov, weight_decay: weightDecay };
   }
   const { kind, beta1, b1, beta2, b2, eps, weightDecay } = config;
-  if (kind !== 'adam' && kind !== 'adamw')
-    throw new TensorgradError(
-      `optimizer: unknown kind '${String(kind)}'\n  hint: adam, adamw, sgd, none`,
-    );
   const adam = { beta1: beta1 ?? b1, beta2: beta2 ?? b2, eps };
   // Version 0.0.12 has weight decay in its only optimizer.
   if (kind === 'adam' && !weightDecay) return { kind: 'adam', ...adam };

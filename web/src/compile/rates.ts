@@ -84,7 +84,27 @@ export const lr = {
 /** A rate that the library computes, or a function that is called before each step. */
 export type Rate = { readonly json: Json } | { readonly at: (update: number) => number };
 
+/** Throws if it is no rate. */
+export function checkRate(rate: unknown, where = ''): number {
+  if (typeof rate === 'number' && Number.isFinite(rate) && rate >= 0) return rate;
+  throw new TensorgradError(
+    `lr: a rate must be a finite number that is not negative: ${String(rate)}${where}`,
+  );
+}
+
+/** A schedule that JavaScript computes, from the first update that asks for its rate. */
+export function startingNow(lr: LR, rate: Rate): Rate {
+  if (!('at' in rate) || typeof lr !== 'object' || lr.startStep !== undefined) return rate;
+  let first: number | undefined;
+  return { at: (update) => rate.at(update - (first ??= update) + 1) };
+}
+
 export function rateOf(rate: LR): Rate {
+  if (typeof rate === 'number') checkRate(rate);
+  if (!['number', 'object', 'function'].includes(typeof rate) || rate === null)
+    throw new TensorgradError(
+      `lr: ${String(rate)} is not a rate\n  hint: lr: 0.001, lr.linear({ ... }) or a function`,
+    );
   const json = jsonOf(rate);
   return json === undefined ? { at: (update) => rateAt(rate, update) } : { json };
 }

@@ -12,7 +12,8 @@ export type InputShape = readonly (number | null)[];
 
 export interface InputDeclObject {
   readonly shape: InputShape;
-  readonly dtype: Dtype;
+  /** Default: 'f32'. */
+  readonly dtype?: Dtype;
 }
 /** A shape (f32), or a shape and a dtype. */
 export type InputDecl = InputShape | InputDeclObject;
@@ -79,9 +80,9 @@ export type OptimizerConfig =
 export interface RunOptions {
   /**
    * 'auto' (the default) is the GPU, or the CPU where there is none; `gpu` of the handle says why.
-   * 'cpu', 'webgpu' and 'webgpu:1' choose one.
+   * 'cpu' and 'webgpu' choose one.
    */
-  device?: 'auto' | 'cpu' | 'webgpu' | `webgpu:${number}`;
+  device?: 'auto' | 'cpu' | 'webgpu' | 'webgpu:0';
   /** Threads on the CPU: only in cross-origin isolated pages and in Node. Default: 1. */
   threads?: number;
   /** False: the model lives in this thread, not in a worker of its own. */
@@ -187,6 +188,9 @@ export type RunResult<O extends 'f32' | 'i32' = 'f32'> =
       deviceLost?: string;
     }
   | NotCompleted;
+
+/** The step is on its way. A later step that is read reports its failure. */
+export type EnqueuedResult = { kind: 'enqueued' } | NotCompleted;
 
 export interface CallOptions {
   /** Whether captured tensors are read. Default: true. */

@@ -1,7 +1,7 @@
 // Runs the functions of a spec in the library of this thread, and keeps what they called.
 import { ShapeError } from '../wasm/errors.js';
 import type { Library } from '../wasm/library.js';
-import type { InputType, JsonObject, ProgramRecording } from '../trace/recording.js';
+import { jsonText, type InputType, type JsonObject, type ProgramRecording } from '../trace/recording.js';
 import { beginGraph } from '../trace/replay.js';
 import { atSite, type Site } from '../trace/site.js';
 import { isTensor, type Tensor } from '../trace/tensor.js';
@@ -30,7 +30,7 @@ export function traceProgram(lib: Library, model: TracedModel, program: Program)
   const { kind, inputs, what, site } = program;
   const options = { ...program.options, inputs: inputs as unknown as JsonObject[] };
   const { training: _, ...forward } = options as JsonObject;
-  const text = JSON.stringify({ ...(kind === 'attached' ? forward : options), device: 'cpu' });
+  const text = jsonText({ ...(kind === 'attached' ? forward : options), device: 'cpu' });
   const graph = beginGraph(lib, kind === 'attached' ? 'forward' : kind, model.handle, text);
   try {
     const trace = new Trace(lib, graph, model);

@@ -11,7 +11,7 @@ import { buffersOf } from '../wasm/arrays.js';
 import { TensorgradError } from '../wasm/errors.js';
 import { localLibrary, type Library } from '../wasm/library.js';
 import type { InputType } from '../trace/recording.js';
-import { siteOf, type Site } from '../trace/site.js';
+import { siteOf, within, type Site } from '../trace/site.js';
 import { TracedModel } from '../nn/model.js';
 import type { Module } from '../nn/module.js';
 import { Captures } from './captures.js';
@@ -22,15 +22,17 @@ import {
   valuesByName,
   type CompiledForward,
 } from './forward.js';
-import { guarded, ModelHandle, progressOf } from './handle.js';
+import { guarded, located, ModelHandle, progressOf, type CheckpointInfo } from './handle.js';
+import { OrderedChannel } from './ordered.js';
 import { declared, feedOf, fixed } from './inputs.js';
 import { inspect, type CompiledIR, type Graph } from './ir.js';
 import { openChannel } from './open.js';
-import { optimizerJson, trainingJson } from './options.js';
-import { rateOf, type LR, type Rate } from './rates.js';
+import { checkSpec, optimizerJson, trainingJson } from './options.js';
+import { checkRate, rateOf, startingNow, type LR, type Rate } from './rates.js';
 import { traceProgram, type Traced } from './tracing.js';
 import type {
   CallOptions,
+  EnqueuedResult,
   ForwardFn,
   ForwardSpec,
   InputDecls,
@@ -58,6 +60,15 @@ export interface CompiledTraining<
 
   /** One step. It never rejects. Steps are made in the order of the calls. */
   step(inputs: TypedInputs<I>, options?: CallOptions): Promise<StepResult>;
+  /** One step whose loss nobody needs: reading it takes longer than a small step on a GPU. */
+  step(inputs: TypedInputs<I>, options: { read: false }): Promise<EnqueuedResult>;
+  /**
+   * Fixes inputs, whose values then stay on the device. Returns the same program as one whose steps
+   * are fed the others.
+   */
+  setInputs<K extends keyof I>(
+    values: Pick<TypedInputs<I>, K>,
+  ): Promise<CompiledTraining<M, { [P in Exclude<keyof I, K>]: I[P] }>>;
   /** Compiles a forward program over the same parameters. */
   attach<I2 extends InputDecls, O2 extends 'f32' | 'i32' = 'f32'>(
     spec: ForwardSpec<M, I2, O2>,
@@ -87,43 +98,47 @@ interface Planned {
 
 /** Traces a spec. */
 export function planTraining(lib: Library, spec: Spec, seed: number, site: Site): Planned {
+  checkSpec('compile', spec, 'loss');
   if (!spec.optimizer)
     throw new TensorgradError(
       "compile: the optimizer is missing\n  hint: optimizer: { kind: 'adam', lr: 0.001 }",
     );
   const model = TracedModel.of(lib, spec.model);
-  const inputs = fixed(declared(spec.inputs), 'compile');
-  const { options, rate } = optimizerJson(spec.optimizer, model.names);
-  const traced = traceProgram(lib, model, {
-    what: 'compile',
-    kind: 'training',
-    options: { ...trainingJson(spec, model.names), ...options, seed },
-    inputs,
-    site,
-    body: (tensors): Outputs => (spec.loss as ForwardFn<Module>)(spec.model, tensors),
+  return model.orFree(() => {
+    const inputs = fixed(declared(spec.inputs), 'compile');
+    const { options, rate } = optimizerJson(spec.optimizer, model.names);
+    const traced = traceProgram(lib, model, {
+      what: 'compile',
+      kind: 'training',
+      options: { ...trainingJson(spec, model.names), ...options, seed },
+      inputs,
+      site,
+      body: (tensors): Outputs => (spec.loss as ForwardFn<Module>)(spec.model, tensors),
+    });
+    return { model, module: spec.model, inputs, traced, rate, seed };
   });
-  return { model, module: spec.model, inputs, traced, rate, seed };
 }
 
 export class TrainingHandle<M extends Module, I extends InputDecls>
   extends ModelHandle
   implements CompiledTraining<M, I>
 {
+  protected override readonly channel: OrderedChannel;
   private readonly children = new Set<Forwards>();
   private inspected: CompiledIR | undefined;
   private rate: Rate;
-  private turn: Promise<unknown> = Promise.resolve(); // of rates that are functions
   private lastId = 0;
   private destroyed = false;
 
   constructor(
     private readonly lib: Library,
-    protected override channel: Channel,
+    channel: Channel,
     private spec: Spec,
     private planned: Planned,
     protected override info: ProgramInfo,
   ) {
     super();
+    this.channel = new OrderedChannel(channel);
     this.rate = planned.rate;
   }
 
@@ -149,65 +164,53 @@ export class TrainingHandle<M extends Module, I extends InputDecls>
     return this.planned.seed;
   }
 
-  step(given: TypedInputs<I>, { captures = true }: CallOptions = {}): Promise<StepResult> {
+  step(given: TypedInputs<I>, options?: CallOptions): Promise<StepResult>;
+  step(given: TypedInputs<I>, options: { read: false }): Promise<EnqueuedResult>;
+  step(
+    given: TypedInputs<I>,
+    { captures = true, read = true }: CallOptions & { read?: boolean } = {},
+  ): Promise<StepResult | EnqueuedResult> {
     return guarded(siteOf(this.step), async () => {
       const { inputs, traced } = this.planned;
       const feed = feedOf('step', inputs, given);
-      const send = (lr?: number): Promise<unknown> =>
-        this.channel.request(
-          {
-            kind: 'run',
-            id: 0,
-            feed,
-            captures: captures && traced.captures,
-            ...(lr !== undefined && { lr }),
-          },
-          buffersOf(feed),
-        );
+      const run = { kind: 'run' as const, id: 0, feed, captures: captures && traced.captures, read };
+      const transfer = buffersOf(feed);
       const { rate } = this;
-      const value = (await ('at' in rate ? this.atRate(rate.at, send) : send())) as RunValue;
-      const { loss, ...others } = value.outputs;
-      const { step, lr, finite, grad_norm } = value.step!;
-      return {
-        kind: 'completed' as const,
-        loss: loss!.values[0]!,
-        captures: new Captures(value.captures),
-        step: step + 1, // the library counts from 0
-        lr,
-        finite,
-        outputs: valuesByName(others),
-        ...(grad_norm !== undefined && { gradNorm: grad_norm ?? NaN }),
-        ...(value.deviceLost !== undefined && { deviceLost: value.deviceLost }),
-      };
+      const value = (await ('at' in rate
+        ? this.channel.prepared(async (inner) => {
+            const { updates } = (await inner.request({ kind: 'position' })) as Position;
+            const lr = checkRate(rate.at(updates), `, for update ${updates}`);
+            return { command: { ...run, lr }, transfer };
+          })
+        : this.channel.request(run, transfer))) as RunValue;
+      return read ? stepResult(value) : { kind: 'enqueued' as const };
     });
   }
 
-  // Asks for the number of the update, and sends the step with its rate before another one asks.
-  private async atRate(
-    at: (update: number) => number,
-    send: (lr: number) => Promise<unknown>,
-  ): Promise<unknown> {
-    const before = this.turn;
-    let done!: () => void;
-    this.turn = new Promise<void>((resolve) => (done = resolve));
-    await before;
-    let sent: Promise<unknown>;
-    try {
-      const { updates } = (await this.channel.request({ kind: 'position' })) as Position;
-      const lr = at(updates);
-      if (typeof lr !== 'number' || Number.isNaN(lr))
-        throw new TensorgradError(`lr: the function returned ${lr} for update ${updates}`);
-      sent = send(lr);
-    } finally {
-      done();
-    }
-    return sent;
+  setInputs<K extends keyof I>(
+    values: Pick<TypedInputs<I>, K>,
+  ): Promise<CompiledTraining<M, { [P in Exclude<keyof I, K>]: I[P] }>> {
+    return located(siteOf(this.setInputs), async () => {
+      const feed = feedOf('setInputs', this.planned.inputs, values);
+      await this.channel.request({ kind: 'setInputs', id: 0, feed }, buffersOf(feed));
+      return this as unknown as CompiledTraining<M, { [P in Exclude<keyof I, K>]: I[P] }>;
+    });
   }
 
-  async attach<I2 extends InputDecls, O2 extends 'f32' | 'i32' = 'f32'>(
+  attach<I2 extends InputDecls, O2 extends 'f32' | 'i32' = 'f32'>(
     spec: ForwardSpec<M, I2, O2>,
   ): Promise<CompiledForward<M, I2, O2>> {
     const site = siteOf(this.attach);
+    return located(site, () => this.attachAt(spec as never, site));
+  }
+
+  /** @internal `anyOutput`: the dtype of the output need not be declared. */
+  async attachAt(
+    spec: ForwardSpec<never, InputDecls, 'f32' | 'i32'>,
+    site: Site,
+    anyOutput = false,
+  ): Promise<AttachedForward<never, never, never>> {
+    checkSpec('attach', spec, 'forward');
     const handle = this;
     const owner = {
       lib: this.lib,
@@ -222,64 +225,124 @@ export class TrainingHandle<M extends Module, I extends InputDecls>
         return handle.planned.module;
       },
     };
-    const forwards = new Forwards('attach', owner, spec as never, site);
-    if (forwards.fixedInputs) await forwards.find(forwards.fixedInputs).info;
+    const forwards = new Forwards('attach', owner, spec, site, anyOutput);
+    if (this.destroyed) forwards.end();
     this.children.add(forwards);
-    return new AttachedForward<M, I2, O2>(this, forwards, () => this.children.delete(forwards));
+    try {
+      if (forwards.fixedInputs) await forwards.find(forwards.fixedInputs).info;
+    } catch (error) {
+      this.children.delete(forwards);
+      throw error;
+    }
+    return new AttachedForward(this, forwards, () => this.children.delete(forwards));
   }
 
   downloadParamGrads(): Promise<Record<string, Float32Array>> {
-    return this.download('gradients');
+    return located(siteOf(this.downloadParamGrads), () => this.download('gradients'));
   }
 
-  async reset({
+  reset({
     params = true,
     optimizer = true,
     seed,
   }: { params?: boolean; optimizer?: boolean; seed?: number } = {}): Promise<void> {
-    if (!params && !optimizer) return;
-    await this.channel.request({
-      kind: 'reset',
-      params,
-      optimizer,
-      ...(seed !== undefined && { seed }),
+    return located(siteOf(this.reset), async () => {
+      if (seed !== undefined && !params)
+        throw new TensorgradError('reset: a seed draws new weights\n  hint: without params: false');
+      if (!params && !optimizer) return;
+      const seeded = seed === undefined ? {} : { seed };
+      await this.channel.request({ kind: 'reset', params, optimizer, ...seeded });
+      if (seed !== undefined) this.planned = { ...this.planned, seed };
     });
-    if (seed !== undefined) this.planned = { ...this.planned, seed };
   }
 
-  async setLR(lr: LR): Promise<void> {
-    const rate = rateOf(lr);
-    this.rate = rate;
-    if ('json' in rate) await this.channel.request({ kind: 'setLr', lr: rate.json });
+  override async load(bytes: ArrayBuffer | Uint8Array, name?: string): Promise<CheckpointInfo> {
+    const site = siteOf(this.load);
+    const info = await within(site, () => super.load(bytes, name));
+    this.planned = { ...this.planned, seed: info.seed };
+    return info;
   }
 
-  async replaceModel(
+  setLR(lr: LR): Promise<void> {
+    return located(siteOf(this.setLR), async () => {
+      const rate = startingNow(lr, rateOf(lr));
+      const before = this.rate;
+      this.rate = rate;
+      if ('at' in rate) return;
+      try {
+        await this.channel.request({ kind: 'setLr', lr: rate.json });
+      } catch (error) {
+        if (this.rate === rate) this.rate = before;
+        throw error;
+      }
+    });
+  }
+
+  replaceModel(
     model: M,
-    { seed = randomSeed(), optimizer }: { seed?: number; optimizer?: OptimizerConfig } = {},
+    options: { seed?: number; optimizer?: OptimizerConfig } = {},
+  ): Promise<void> {
+    const site = siteOf(this.replaceModel);
+    return located(site, () => this.replaceAt(model, options, site));
+  }
+
+  private async replaceAt(
+    model: M,
+    { seed = randomSeed(), optimizer }: { seed?: number; optimizer?: OptimizerConfig },
+    site: Site,
   ): Promise<void> {
     const spec = { ...this.spec, model, ...(optimizer && { optimizer }) };
-    const planned = planTraining(this.lib, spec, seed, siteOf(this.replaceModel));
+    const planned = planTraining(this.lib, spec, seed, site);
     const created = this.channel.request({
       kind: 'create',
       model: planned.model.entries,
       program: planned.traced.recording,
     });
-    this.planned.model.free();
+    // Calls from here on are for the new model, if it can be built.
+    const before = { spec: this.spec, planned: this.planned, rate: this.rate };
+    this.take({ spec, planned, rate: planned.rate });
+    try {
+      this.info = (await created) as ProgramInfo;
+    } catch (error) {
+      planned.model.free();
+      this.take(before);
+      throw error;
+    }
+    before.planned.model.free();
+  }
+
+  private take({ spec, planned, rate }: { spec: Spec; planned: Planned; rate: Rate }): void {
     this.spec = spec;
     this.planned = planned;
-    this.rate = planned.rate;
+    this.rate = rate;
     this.inspected = undefined;
     for (const child of this.children) child.forget();
-    this.info = (await created) as ProgramInfo;
   }
 
   destroy(): void {
     if (this.destroyed) return;
     this.destroyed = true;
+    for (const child of this.children) child.end();
     this.children.clear();
     this.channel.close();
     this.planned.model.free();
   }
+}
+
+function stepResult({ outputs, captures, step: report, deviceLost }: RunValue): StepResult {
+  const { loss, ...others } = outputs;
+  const { step, lr, finite, grad_norm } = report!;
+  return {
+    kind: 'completed',
+    loss: loss!.values[0]!,
+    captures: new Captures(captures),
+    step: step + 1, // the library counts from 0
+    lr,
+    finite,
+    outputs: valuesByName(others),
+    ...(grad_norm !== undefined && { gradNorm: grad_norm ?? NaN }),
+    ...(deviceLost !== undefined && { deviceLost }),
+  };
 }
 
 /** Compiles a training step. */
@@ -295,8 +358,9 @@ export async function compileSpec<M extends Module, I extends InputDecls>(
     if (handle) handle.receive(event, spec.onProgress);
     else progressOf(event, spec.onProgress);
   };
-  const channel = await openChannel(spec, receive);
+  let channel: Channel | undefined;
   try {
+    channel = await openChannel(spec, receive);
     const info = (await channel.request({
       kind: 'create',
       model: planned.model.entries,
@@ -305,7 +369,8 @@ export async function compileSpec<M extends Module, I extends InputDecls>(
     handle = new TrainingHandle<M, I>(lib, channel, own, planned, info);
     return handle;
   } catch (error) {
-    channel.close();
+    channel?.close();
+    planned.model.free();
     throw error;
   }
 }

@@ -15,6 +15,8 @@ import { fromWire } from '../wasm/errors.js';
 /** An engine that computes somewhere. */
 export interface Channel {
   readonly opened: Opened;
+  /** What was asked for and could not be had, as texts. */
+  readonly notes: readonly string[];
   request(command: Command, transfer?: ArrayBuffer[]): Promise<unknown>;
   loseDevice(): void;
   stop(): void;
@@ -32,6 +34,7 @@ export async function openHere(
   const { engine, opened } = await Engine.open(options, listener, make);
   return {
     opened,
+    notes: [],
     request: (command) => engine.request(command),
     loseDevice: () => engine.loseDevice(),
     stop: () => engine.stop(),
@@ -55,6 +58,7 @@ export async function openWorker(options: OpenOptions, listener: Listener): Prom
     const opened = (await line.send({ open: options })) as Opened;
     return {
       opened,
+      notes: [],
       request: (command, transfer) => line.send({ command }, transfer),
       loseDevice: () => line.tell({ lose: true }),
       stop: () => line.tell({ stop: true }),
@@ -153,6 +157,7 @@ function startWebWorker(): AnyWorker {
     listen(message, failed) {
       worker.onmessage = ({ data }: MessageEvent<FromWorker>) => message(data);
       worker.onerror = (event) => failed(new Error(event.message || 'it could not be loaded'));
+      worker.onmessageerror = () => failed(new Error('a message could not be read'));
     },
     hold: () => undefined,
     terminate: () => worker.terminate(),
@@ -161,12 +166,17 @@ function startWebWorker(): AnyWorker {
 
 function makeWebWorker(): Worker {
   const { origin } = globalThis.location ?? {};
-  const url = new URL('./worker.js', import.meta.url);
-  if (!origin || url.origin === origin || url.protocol === 'blob:' || url.protocol === 'data:')
+  const here = import.meta.url;
+  if (!origin || !/^https?:/.test(here) || new URL(here).origin === origin)
     return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
   // A page may not start a worker from another site, but a worker may import a module from there.
-  const source = new Blob([`import ${JSON.stringify(url.href)}`], { type: 'text/javascript' });
-  return new Worker(URL.createObjectURL(source), { type: 'module' });
+  const script = here.slice(0, here.lastIndexOf('/') + 1) + 'worker.js';
+  const source = new Blob([`import ${JSON.stringify(script)}`], {
+    type: 'text/javascript',
+  });
+  const address = URL.createObjectURL(source);
+  setTimeout(() => URL.revokeObjectURL(address), 60_000); // it has been read by then
+  return new Worker(address, { type: 'module' });
 }
 
 interface NodeWorker {

@@ -56,6 +56,7 @@ export class Engine {
   private lossReport: string | undefined; // for the next result
   private losses = 0;
   private silent = false;
+  private stopsLater = false; // stop() was called while the device was lost
   private deadBecause: Error | undefined;
 
   private constructor(
@@ -70,8 +71,7 @@ export class Engine {
     make: MakeSession = () => undefined,
   ): Promise<{ engine: Engine; opened: Opened }> {
     const engine = new Engine(options, emit, make);
-    engine.instance = await engine.openInstance(options.device);
-    const { place, gpu } = engine.instance;
+    const { place, gpu } = await engine.openInstance(options.device);
     return { engine, opened: { device: place.device, gpu: reportOf(gpu) } };
   }
 
@@ -83,10 +83,18 @@ export class Engine {
   private async openInstance(wanted: string): Promise<Instance> {
     const gpu = await openDevice(wanted);
     let pump: Pump | undefined;
-    const lib = await Library.open(this.options.binary, {
-      ...(gpu.ok && { gpu }),
-      onArrived: () => pump?.arrived(),
-    });
+    let lib: Library;
+    try {
+      lib = await Library.open(this.options.binary, {
+        ...(gpu.ok && { gpu }),
+        threads: this.options.threads,
+        onArrived: () => pump?.arrived(),
+      });
+      if (this.deadBecause) throw this.deadBecause; // it was closed meanwhile
+    } catch (error) {
+      gpu.device?.destroy();
+      throw error;
+    }
     pump = new Pump(lib, gpu.ok);
     let fail!: (error: Error) => void;
     const gone = new Promise<never>((_, reject) => (fail = reject));
@@ -94,18 +102,21 @@ export class Engine {
     const place: Place = {
       lib,
       pump,
-      device: gpu.ok ? (wanted === 'auto' ? 'webgpu' : wanted) : 'cpu',
+      device: gpu.ok ? 'webgpu:0' : 'cpu',
       threads: this.options.threads,
-      // What is repeated silently has been read.
+      // Text of a command that is repeated silently was emitted before.
       emit: (event) => {
         if (event.type !== 'text' || !this.silent) this.emit(event);
       },
     };
     const end = (why: string): void => {
       pump.stop();
+      lib.end();
       fail(new Lost(why));
     };
     const instance: Instance = { place, gpu, gone, end };
+    // From here on, a loss is noticed: also one that happened while the library was loaded.
+    this.instance = instance;
     gpu.device?.lost.then(({ message, reason }) =>
       this.lost(instance, message || 'the GPU device was lost', reason ?? 'unknown'),
     );
@@ -146,6 +157,7 @@ export class Engine {
   /** Ends a text that is being written. */
   stop(): void {
     if (this.state === 'running') this.session?.stop?.();
+    else this.stopsLater = true;
   }
 
   /** Ends all that is in flight. */
@@ -194,9 +206,13 @@ export class Engine {
       const value = await session.issue(entry.command);
       if (this.instance !== instance) return;
       session.define(entry.command);
-      this.losses = 0;
       if (again) return;
+      this.losses = 0;
+      const { command } = entry;
+      // Nobody knows yet whether the step succeeds: the next one that is read does.
+      if (command.kind === 'run' && !command.read) return entry.resolve(value);
       log.settle(entry, undefined);
+      if (session.forgets?.(command)) log.forget(entry.issued);
       entry.resolve(this.withReport(value));
     } catch (thrown) {
       if (await this.isLoss(thrown, instance)) return;
@@ -228,21 +244,25 @@ export class Engine {
     return { ...value, deviceLost: message };
   }
 
-  // A new session replaces the one before.
+  // A new session replaces the one before, once it is built.
   private async begin(entry: Entry, create: Create, instance: Instance): Promise<void> {
-    for (const open of this.log.open()) open.reject(new AbortError());
-    this.session?.free();
-    this.session = undefined;
-    this.snapshot = undefined;
-    this.log = new CommandLog(this.every > 0);
+    const session = create.kind === 'create' ? new ModelSession(create) : this.make(create);
+    if (!session)
+      return entry.reject(new TensorgradError('this build has no text models', 'internal'));
     try {
-      const session = create.kind === 'create' ? new ModelSession(create) : this.make(create);
-      if (!session) throw new TensorgradError('this build has no text models', 'internal');
       const value = await Promise.race([this.build(session, instance), instance.gone]);
+      for (const open of this.log.open()) open.reject(new AbortError());
+      this.session?.free();
       this.session = session;
+      this.snapshot = undefined;
+      this.log = new CommandLog(this.every > 0);
       entry.resolve(value);
     } catch (error) {
-      if (!(error instanceof Lost)) return entry.reject(error);
+      if (!(error instanceof Lost)) {
+        session.free();
+        return entry.reject(error);
+      }
+      if (this.deadBecause) return entry.reject(this.deadBecause);
       this.queue.unshift(entry); // recovery begins it again
       throw error;
     }
@@ -259,7 +279,7 @@ export class Engine {
 
   private takeSnapshot(): void {
     const { every, session, log } = this;
-    if (every === 0 || !session || this.snapshotting || log.runs === 0) return;
+    if (every === 0 || !session || this.snapshotting) return;
     if (log.runs < every && log.bytes < mostBytes) return;
     const { instance } = this;
     let asked: Promise<unknown> | undefined;
@@ -286,7 +306,7 @@ export class Engine {
     instance: Instance,
   ): Promise<void> {
     await log.settledBefore(mark);
-    if (this.log !== log || this.instance !== instance) return;
+    if (this.log !== log || this.instance !== instance || log.splits(mark)) return;
     this.snapshot = snapshot;
     log.forget(mark);
   }
@@ -307,6 +327,7 @@ export class Engine {
     try {
       await this.rebuild();
     } catch (error) {
+      if (this.deadBecause) return; // it was closed meanwhile
       if (error instanceof Lost) return; // the next loss has its own recovery
       this.die(
         new TensorgradError(
@@ -325,27 +346,31 @@ export class Engine {
 
   private async rebuild(): Promise<void> {
     const instance = await this.openInstance(this.options.device);
-    this.instance = instance;
     const { session, snapshot } = this;
     let repeated = 0;
     if (session) {
+      // When the engine is closed, `gone` ends each of these.
       await Promise.race([this.build(session, instance), instance.gone]);
       await Promise.race([session.restore(snapshot?.value), instance.gone]);
       for (const entry of this.log.all()) {
         if (entry.command.kind === 'run' || entry.command.kind === 'trainStep') ++repeated;
         this.log.issue(entry);
         this.silent = entry.settled > 0;
-        await Promise.race([this.answer(entry, session, instance), instance.gone]);
+        const answered = this.answer(entry, session, instance);
+        if (this.stopsLater && entry.settled === 0) session.stop?.();
+        await Promise.race([answered, instance.gone]);
         this.silent = false;
       }
     }
     this.emit({
       type: 'recovered',
       device: instance.place.device,
+      gpu: reportOf(instance.gpu),
       snapshotStep: snapshot?.step ?? 0,
       repeatedSteps: repeated,
     });
     if (this.every === 0) this.log.keepNothing(); // on the CPU, which is not lost
+    this.stopsLater = false;
     this.state = 'running';
     void this.drain();
   }

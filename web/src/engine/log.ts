@@ -15,14 +15,21 @@ export interface Entry {
 
 /** What a command keeps in memory while it is in the log. */
 export function bytesOf(command: Command): number {
+  if (command.kind === 'load' || command.kind === 'restoreCheckpoint')
+    return command.bytes.byteLength;
   const arrays =
-    command.kind === 'run' ? command.feed : command.kind === 'upload' ? command.params : {};
+    command.kind === 'run' || command.kind === 'setInputs'
+      ? command.feed
+      : command.kind === 'upload'
+        ? command.params
+        : {};
   return Object.values(arrays).reduce((sum, array) => sum + array.values.byteLength, 0);
 }
 
 export class CommandLog {
   private entries: Entry[] = [];
   private clock = 0;
+  private readonly together: { first: number; last: number }[] = [];
   private readonly waiting: { mark: number; resolve: () => void }[] = [];
   /** Of entries that recovery would repeat. */
   bytes = 0;
@@ -44,8 +51,31 @@ export class CommandLog {
   settle(entry: Entry, failure: string | undefined): void {
     entry.settled = ++this.clock;
     entry.failure = failure;
+    this.settleUnread(entry);
     if (!this.keeps || !entry.changes || this.refused(entry)) this.drop((each) => each === entry);
     this.wake();
+  }
+
+  // A step that is read tells how those ended that were not. If one of them failed, this one reports
+  // it, and a snapshot must not come between them: repeated alone, this one would not fail.
+  private settleUnread({ command, issued, failure }: Entry): void {
+    if (command.kind !== 'run' || command.id !== 0 || !command.read) return;
+    const unread = this.entries.filter(
+      (each) =>
+        each.settled === 0 &&
+        each.issued < issued &&
+        each.command.kind === 'run' &&
+        !each.command.read,
+    );
+    for (const each of unread) each.settled = this.clock;
+    if (failure !== undefined && unread.length > 0)
+      this.together.push({ first: unread[0]!.issued, last: issued });
+    if (!this.keeps) this.drop((each) => each.settled > 0);
+  }
+
+  /** Whether a snapshot of that place would come between steps that failed together. */
+  splits(mark: number): boolean {
+    return this.together.some(({ first, last }) => first < mark && mark < last);
   }
 
   // A step that was enqueued behind one that failed has changed nothing, and has the same error.
@@ -94,7 +124,7 @@ export class CommandLog {
     return [...this.entries];
   }
 
-  /** The entries that nobody has been answered. */
+  /** The entries that are not answered yet. */
   open(): Entry[] {
     return this.entries.filter((entry) => entry.settled === 0);
   }

@@ -2,7 +2,7 @@
 import { readArrays, withArrays, type HostArrays, type Type } from '../wasm/arrays.js';
 import { TensorgradError } from '../wasm/errors.js';
 import type { Handle } from '../wasm/library.js';
-import type { Json, ProgramRecording } from '../trace/recording.js';
+import { jsonText, type Json, type ProgramRecording } from '../trace/recording.js';
 import { buildGraph, buildModel } from '../trace/replay.js';
 import type {
   Command,
@@ -21,6 +21,7 @@ interface Snapshot {
   readonly optimizer: HostArrays | undefined;
   readonly lr: Json | undefined;
   readonly seed: number | undefined;
+  readonly fixed: Readonly<Record<ProgramId, HostArrays>>;
 }
 
 export class ModelSession implements Session {
@@ -29,6 +30,7 @@ export class ModelSession implements Session {
   private readonly programs = new Map<ProgramId, Handle>();
   private readonly attached = new Map<ProgramId, ProgramRecording>();
   private readonly running = new Map<ProgramId, number>(); // runs in flight
+  private fixed: Readonly<Record<ProgramId, HostArrays>> = {}; // inputs
   private readonly released = new Set<ProgramId>(); // as soon as they do not run
   private types = new Map<string, Type>(); // of the parameters
   private lr: Json | undefined; // if it was changed
@@ -36,6 +38,10 @@ export class ModelSession implements Session {
 
   constructor(private readonly create: CreateModel) {}
 
+  /** Of random ops. */
+  private get ownSeed(): number {
+    return this.seed ?? (this.create.program.options['seed'] as number | undefined) ?? 0;
+  }
   private get trains(): boolean {
     return this.create.program.kind === 'training';
   }
@@ -90,7 +96,7 @@ export class ModelSession implements Session {
   changes(command: Command): boolean {
     const { kind } = command;
     if (kind === 'run') return command.id === 0 && this.trains;
-    return kind === 'upload' || kind === 'reset' || kind === 'setLr' || kind === 'load';
+    return ['setInputs', 'upload', 'reset', 'setLr', 'load'].includes(kind);
   }
 
   define(command: Command): void {
@@ -130,25 +136,28 @@ export class ModelSession implements Session {
         return lib.text('program_show', this.program(command.id), command.stage);
       case 'position':
         return this.position();
+      case 'setInputs':
+        return this.setInputs(command.id, command.feed);
     }
   }
 
-  private run({ id, feed, captures, lr }: ModelCommand & { kind: 'run' }): Promise<RunValue> {
+  private run(command: ModelCommand & { kind: 'run' }): Promise<RunValue> {
+    const { id, feed, captures, lr, read } = command;
     const { lib, pump } = this.place;
     const program = this.program(id);
     if (lr !== undefined && lr !== this.lr) {
       this.setLr(lr);
       this.lr = lr;
     }
-    const future = withArrays(lib, feed, (arrays) =>
-      lib.need('run', program, arrays, captures ? 1 : 0),
-    );
+    const mode = read ? (captures ? 1 : 0) : -1;
+    const future = withArrays(lib, feed, (arrays) => lib.need('run', program, arrays, mode));
     this.running.set(id, (this.running.get(id) ?? 0) + 1);
-    const done = pump.watch(future, (value) => {
+    const done = pump.watch(future, (value): RunValue => {
+      if (!read) return { outputs: {}, captures: {} };
       const steps = id === 0 && this.trains;
       const step = steps ? lib.json<StepReport>('future_text', value) : undefined;
       return {
-        outputs: readArrays(lib, lib.call('future_arrays', value)),
+        outputs: readArrays(lib, lib.need('future_arrays', value)),
         captures: captures ? readArrays(lib, lib.call('future_captures', value)) : {},
         ...(step && { step }),
       };
@@ -179,7 +188,7 @@ export class ModelSession implements Session {
   private async reset({ params, optimizer, seed }: ModelCommand & { kind: 'reset' }) {
     const { lib } = this.place;
     const reset = (options: object): void => {
-      lib.need('reset', this.program(0), JSON.stringify(options));
+      lib.need('reset', this.program(0), jsonText(options));
     };
     if (seed !== undefined) this.seed = seed;
     const seeded = seed === undefined ? {} : { seed };
@@ -192,8 +201,14 @@ export class ModelSession implements Session {
     await this.restoreArrays(await this.download('parameters'), state);
   }
 
+  private setInputs(id: ProgramId, feed: HostArrays): void {
+    const { lib } = this.place;
+    withArrays(lib, feed, (values) => lib.need('set_inputs', this.program(id), values));
+    this.fixed = { ...this.fixed, [id]: { ...this.fixed[id], ...feed } };
+  }
+
   private setLr(lr: Json): void {
-    this.place.lib.need('set_lr', this.program(0), JSON.stringify(lr));
+    this.place.lib.need('set_lr', this.program(0), jsonText(lr));
   }
 
   private async restoreArrays(parameters: HostArrays, optimizer: HostArrays): Promise<void> {
@@ -209,8 +224,7 @@ export class ModelSession implements Session {
     const parameters = this.download('parameters');
     const state = optimizer && this.trains ? this.download('optimizer') : Promise.resolve({});
     const steps = this.trains ? { step: this.steps() } : {};
-    const seed = this.seed ?? this.create.program.options['seed'] ?? 0;
-    const text = JSON.stringify({ ...steps, seed, ...info });
+    const text = jsonText({ ...steps, seed: this.ownSeed, ...info });
     const [values, arrays] = await Promise.all([parameters, state]);
     return withArrays(lib, values, (params) =>
       withArrays(lib, arrays, (optimizerState) => {
@@ -232,14 +246,23 @@ export class ModelSession implements Session {
     try {
       const parameters = lib.need('checkpoint_parameters', checkpoint);
       const optimizer = lib.need('checkpoint_optimizer', checkpoint);
-      if (!this.trains || lib.call('arrays_count', optimizer) === 0)
+      const info = lib.json<{ seed: number }>('checkpoint_info', checkpoint);
+      if (!this.trains || lib.call('arrays_count', optimizer) === 0) {
         lib.need('upload', this.program(0), parameters, 0);
-      else
-        await pump.watch(
+        return info;
+      }
+      const restore = (): Promise<void> =>
+        pump.watch(
           lib.need('restore', this.program(0), parameters, optimizer),
           () => undefined,
         );
-      return lib.json('checkpoint_info', checkpoint);
+      await restore(); // an error leaves everything as it was
+      if (info.seed !== this.ownSeed) {
+        lib.need('reset', this.program(0), jsonText({ seed: info.seed }));
+        this.seed = info.seed;
+        await restore();
+      }
+      return info;
     } finally {
       lib.call('checkpoint_free', checkpoint);
     }
@@ -277,19 +300,22 @@ export class ModelSession implements Session {
   }
 
   snapshot(): Promise<Snapshot> {
-    const { lr, seed } = this;
+    const { lr, seed, fixed } = this;
     const optimizer = this.trains ? this.download('optimizer') : undefined;
     return Promise.all([this.download('parameters'), optimizer]).then(
-      ([parameters, state]): Snapshot => ({ parameters, optimizer: state, lr, seed }),
+      ([parameters, state]): Snapshot => ({ parameters, optimizer: state, lr, seed, fixed }),
     );
   }
 
   async restore(snapshot: unknown): Promise<void> {
-    const { parameters, optimizer, lr, seed } = (snapshot ?? {}) as Partial<Snapshot>;
+    const { parameters, optimizer, lr, seed, fixed } = (snapshot ?? {}) as Partial<Snapshot>;
     this.lr = lr;
     this.seed = seed;
+    this.fixed = {};
+    for (const [id, feed] of Object.entries(fixed ?? {}))
+      if (this.programs.has(Number(id))) this.setInputs(Number(id), feed);
     if (!parameters) return;
-    if (seed !== undefined) this.place.lib.need('reset', this.program(0), JSON.stringify({ seed }));
+    if (seed !== undefined) this.place.lib.need('reset', this.program(0), jsonText({ seed }));
     if (lr !== undefined) this.setLr(lr);
     if (optimizer) await this.restoreArrays(parameters, optimizer);
     else this.upload(parameters, false);

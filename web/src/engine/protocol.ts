@@ -65,6 +65,8 @@ export type ModelCommand =
       readonly id: ProgramId;
       readonly feed: HostArrays;
       readonly captures: boolean;
+      /** False: nobody wants the result. */
+      readonly read: boolean;
       /** The learning rate of this step, if the caller computes it. */
       readonly lr?: number;
     }
@@ -80,7 +82,8 @@ export type ModelCommand =
   | { readonly kind: 'save'; readonly info: JsonObject; readonly optimizer: boolean }
   | { readonly kind: 'load'; readonly bytes: Uint8Array<ArrayBuffer>; readonly name: string }
   | { readonly kind: 'show'; readonly id: ProgramId; readonly stage: string }
-  | { readonly kind: 'position' };
+  | { readonly kind: 'position' }
+  | { readonly kind: 'setInputs'; readonly id: ProgramId; readonly feed: HostArrays };
 
 export type TextCommand =
   | { readonly kind: 'trainStep' }
@@ -159,6 +162,7 @@ export type EngineEvent =
   | {
       readonly type: 'recovered';
       readonly device: string;
+      readonly gpu: GpuReport;
       /** The snapshot that was restored was taken after this step. */
       readonly snapshotStep: number;
       readonly repeatedSteps: number;

@@ -66,6 +66,15 @@ export class Pump {
 
   private poll(): void {
     if (this.stopped || this.watched.size === 0) return;
+    try {
+      this.look();
+    } catch (error) {
+      // A trap, or no memory left for a text: nobody would poll again.
+      this.failAll(error as Error);
+    }
+  }
+
+  private look(): void {
     if (this.lib.call('poll') < 0) return this.failAll(this.lib.error());
     this.afterPoll?.();
     for (const each of this.watched) {
@@ -81,11 +90,14 @@ export class Pump {
   }
 
   private failAll(error: Error): void {
-    for (const { fail, future } of this.watched) {
-      fail(error);
-      this.lib.call('future_free', future);
-    }
+    const all = [...this.watched];
     this.watched.clear();
+    for (const { fail } of all) fail(error);
+    try {
+      for (const { future } of all) this.lib.call('future_free', future);
+    } catch {
+      // after a trap, the instance is of no use
+    }
   }
 
   // A GPU announces what has arrived; looking now and then costs little and cannot miss anything.

@@ -18,14 +18,16 @@ export interface Session {
   /** Makes everything new in an instance: as it was after `create` and all that define() kept. */
   build(place: Place): Promise<unknown>;
   /**
-   * Begins a command. What it does to the state is done in order, also if the promise is still
-   * open; commands that cannot promise that are `slow`.
+   * Begins a command. Its effects on the state are in the order of the calls. The engine waits for a
+   * `slow` command before it issues the next one.
    */
   issue(command: Command): Promise<unknown>;
   /** True if the next command must wait until this one is done. */
   slow(command: Command): boolean;
   /** True if the state is another one afterwards, so that recovery has to repeat the command. */
   changes(command: Command): boolean;
+  /** True if nothing that came before the command matters after it. */
+  forgets?(command: Command): boolean;
   /** Commands that build() repeats itself. */
   define(command: Command): void;
   /** Asks for the state, without waiting for it. Undefined: this session has no snapshots. */

@@ -1,5 +1,6 @@
 // Language models on text in an engine: training and generation.
 import { TensorgradError } from '../wasm/errors.js';
+import { jsonText } from '../trace/recording.js';
 import type { Handle } from '../wasm/library.js';
 import type { Command, Create, CreateGenerator, CreateTrainer, TextCommand } from './protocol.js';
 import type { Place, Session } from './session.js';
@@ -10,9 +11,16 @@ export function makeTextSession(create: Create): Session | undefined {
   return undefined;
 }
 
+type Generate = TextCommand & { kind: 'generate' };
+
 abstract class TextSession implements Session {
   protected place!: Place;
   protected handle: Handle = 0;
+  private stopped = false;
+  private readonly ends = new WeakMap<Generate, number>(); // of texts that were stopped
+
+  /** What the library calls it. */
+  protected abstract readonly kind: 'trainer' | 'generator';
 
   abstract build(place: Place): Promise<unknown>;
   protected abstract begin(command: TextCommand): unknown;
@@ -37,26 +45,37 @@ abstract class TextSession implements Session {
       lib.json<T>('future_text', future),
     );
   }
-  /** Text that a model writes, piece by piece. `of`: "trainer" or "generator". */
-  protected async write(of: string, prompt: string, options: unknown): Promise<string> {
+  /** Text that a model writes, piece by piece. A repetition ends where the first time was stopped. */
+  protected async write(command: Generate): Promise<string> {
     const { lib, pump } = this.place;
+    const end = this.ends.get(command) ?? Infinity;
     let offset = 0;
+    this.stopped = false;
     const pieces = (): void => {
-      const piece = lib.text(`${of}_pieces`, this.handle);
-      if (piece === '') return;
-      this.place.emit({ type: 'text', piece, offset });
+      const piece = lib.json<string>(`${this.kind}_pieces`, this.handle);
+      if (piece !== '') this.place.emit({ type: 'text', piece, offset });
       offset += piece.length;
+      if (offset >= end) this.stop();
     };
-    const future = lib.need(`${of}_generate`, this.handle, prompt, JSON.stringify(options));
+    const options = jsonText(command.options);
+    const future = lib.need(`${this.kind}_generate`, this.handle, command.prompt, options);
     pump.afterPoll = pieces;
     try {
-      return await pump.watch(future, (value) => {
+      const text = await pump.watch(future, (value) => {
         pieces();
-        return lib.text('future_text', value);
+        return lib.json<string>('future_text', value);
       });
+      if (this.stopped) this.ends.set(command, text.length);
+      return text;
     } finally {
       pump.afterPoll = undefined;
     }
+  }
+
+  stop(): void {
+    if (this.stopped) return;
+    this.stopped = true;
+    this.place.lib.need(`${this.kind}_stop`, this.handle);
   }
 
   protected progress(): (text: string) => void {
@@ -79,6 +98,8 @@ abstract class TextSession implements Session {
 }
 
 class TrainerSession extends TextSession {
+  protected readonly kind = 'trainer';
+
   constructor(private readonly create: CreateTrainer) {
     super();
   }
@@ -88,7 +109,7 @@ class TrainerSession extends TextSession {
     const { lib, pump, device, threads } = place;
     const { tokenizer, text, options } = this.create;
     const training = { ...(options['training'] as object), device, threads };
-    const json = JSON.stringify({ ...options, training });
+    const json = jsonText({ ...options, training });
     const own = lib.need('tokenizer_from_json', tokenizer);
     try {
       const future = lib.withBytes(text, (pointer, size) =>
@@ -123,7 +144,7 @@ class TrainerSession extends TextSession {
       case 'restoreCheckpoint':
         return this.restore(command.bytes);
       case 'generate':
-        return this.write('trainer', command.prompt, command.options);
+        return this.write(command);
       default:
         return this.refuse(command);
     }
@@ -159,10 +180,6 @@ class TrainerSession extends TextSession {
     return this.place.lib.json<{ steps: number }>('trainer_info', this.handle).steps;
   }
 
-  stop(): void {
-    this.place.lib.need('trainer_stop', this.handle);
-  }
-
   free(): void {
     if (this.handle !== 0) this.place.lib.call('trainer_free', this.handle);
     this.handle = 0;
@@ -170,6 +187,8 @@ class TrainerSession extends TextSession {
 }
 
 class GeneratorSession extends TextSession {
+  protected readonly kind = 'generator';
+
   constructor(private readonly create: CreateGenerator) {
     super();
   }
@@ -182,7 +201,7 @@ class GeneratorSession extends TextSession {
       lib.need('checkpoint_load', pointer, size, 'checkpoint'),
     );
     try {
-      const json = JSON.stringify({ ...options, device, threads });
+      const json = jsonText({ ...options, device, threads });
       this.handle = await pump.watch(
         lib.need('generator_new', checkpoint, json),
         (made) => lib.need('future_generator', made),
@@ -194,6 +213,9 @@ class GeneratorSession extends TextSession {
     return lib.json('generator_info', this.handle);
   }
 
+  forgets(command: Command): boolean {
+    return command.kind === 'forget';
+  }
   // What was read and written is the state: recovery reads and writes it again.
   changes(command: Command): boolean {
     return command.kind === 'generate' || command.kind === 'forget';
@@ -203,7 +225,7 @@ class GeneratorSession extends TextSession {
     const { lib } = this.place;
     if (command.kind === 'forget') return void lib.need('generator_forget', this.handle);
     if (command.kind !== 'generate') return this.refuse(command);
-    return this.write('generator', command.prompt, command.options);
+    return this.write(command);
   }
 
   snapshot(): undefined {
@@ -212,9 +234,6 @@ class GeneratorSession extends TextSession {
   async restore(): Promise<void> {}
   steps(): number {
     return 0;
-  }
-  stop(): void {
-    this.place.lib.need('generator_stop', this.handle);
   }
 
   free(): void {

@@ -35,16 +35,42 @@ export function loadSafetensors(file: ArrayBuffer | Uint8Array): SafetensorsData
   if (start > bytes.length)
     fail(`the header of ${size} bytes exceeds buffer and file, which have ${bytes.length} bytes`);
   const data: SafetensorsData = { tensors: {}, shapes: {}, skipped: {}, metadata: {} };
-  for (const [name, entry] of Object.entries(headerOf(bytes.subarray(8, start)))) {
+  const header = headerOf(bytes.subarray(8, start));
+  checkOffsets(header, bytes.length - start);
+  for (const [name, entry] of Object.entries(header)) {
     if (name === '__metadata__') data.metadata = entry as unknown as Record<string, string>;
     else readEntry(name, entry, bytes.subarray(start), data);
   }
   return data;
 }
 
+// The tensors lie one behind the other, from the start of the body to its end.
+function checkOffsets(entries: Record<string, Entry>, size: number): void {
+  const places = Object.entries(entries)
+    .filter(([name]) => name !== '__metadata__')
+    .map(([name, { data_offsets: offsets }]) => ({ name, from: offsets?.[0], to: offsets?.[1] }))
+    .sort((a, b) => a.from - b.from || a.to - b.to);
+  let end = 0;
+  for (const { name, from, to } of places) {
+    if (!Number.isInteger(from) || !Number.isInteger(to) || to < from)
+      fail(`the entry of '${name}' is damaged`);
+    if (to > size) fail(`'${name}' lies at ${from} .. ${to}, outside of the file`);
+    if (from !== end)
+      fail(`'${name}' starts at byte ${from}, and the tensor before it ends at byte ${end}`);
+    end = to;
+  }
+  if (end !== size) fail(`${size - end} bytes behind the last tensor`);
+}
+
 function headerOf(bytes: Uint8Array): Record<string, Entry> {
   try {
-    return JSON.parse(new TextDecoder().decode(bytes)) as Record<string, Entry>;
+    const header: unknown = JSON.parse(new TextDecoder().decode(bytes));
+    if (typeof header !== 'object' || header === null || Array.isArray(header))
+      throw new Error('it is not an object');
+    for (const [name, entry] of Object.entries(header))
+      if (typeof entry !== 'object' || entry === null)
+        throw new Error(`the entry of '${name}' is not an object`);
+    return header as Record<string, Entry>;
   } catch (error) {
     return fail(`the header is not JSON: ${(error as Error).message}`);
   }
@@ -52,7 +78,7 @@ function headerOf(bytes: Uint8Array): Record<string, Entry> {
 
 function readEntry(name: string, entry: Entry, body: Uint8Array, data: SafetensorsData): void {
   const { dtype, shape, data_offsets: offsets } = entry;
-  if (!Array.isArray(shape) || !Array.isArray(offsets)) fail(`the entry of '${name}' is damaged`);
+  if (!Array.isArray(shape)) fail(`the entry of '${name}' is damaged`);
   data.shapes[name] = shape;
   if (floats.has(dtype))
     fail(`'${name}' is ${dtype}, and this function is f32-only\n  hint: convert the file to f32`);
@@ -61,8 +87,6 @@ function readEntry(name: string, entry: Entry, body: Uint8Array, data: Safetenso
     return;
   }
   const [from, to] = offsets;
-  if (!(from >= 0 && from <= to && to <= body.length))
-    fail(`'${name}' lies at ${from} .. ${to}, outside of the file`);
   if (to - from !== 4 * elements(shape))
     fail(
       `'${name}' has the byte length ${to - from}: f32[${shape.join(',')}] needs ` +

@@ -8,11 +8,13 @@ import { atSite, siteOf, type Site } from '../trace/site.js';
 import type { Tensor } from '../trace/tensor.js';
 import { currentTrace, Trace } from '../trace/trace.js';
 import { NamedParam, paramEntry, TracedModel } from '../nn/model.js';
+import { progressOf } from '../compile/handle.js';
 import { openChannel } from '../compile/open.js';
 import { inspect, type CompiledIR, type Graph } from '../compile/ir.js';
 import { TrainingHandle } from '../compile/training.js';
 import { traceProgram, type Traced } from '../compile/tracing.js';
 import type { InputDecls, RunOptions } from '../compile/specs.js';
+import type { Channel } from '../engine/channel.js';
 import type { ProgramInfo } from '../engine/protocol.js';
 import { Module } from '../nn/module.js';
 import { runtimeOf, type CompiledRuntime } from './runtime.js';
@@ -111,8 +113,10 @@ export function traceDeclared(
       if (!Array.isArray(result)) return result;
       return Object.fromEntries(result.map((tensor, i) => [`out${i}`, tensor]));
     };
-    const traced = traceProgram(lib, model, { what: 'compile', kind, options, inputs, site, body });
-    return { model, inputs, traced };
+    return model.orFree(() => {
+      const program = { what: 'compile', kind, options, inputs, site, body };
+      return { model, inputs, traced: traceProgram(lib, model, program) };
+    });
   } finally {
     declaring = outer;
   }
@@ -151,8 +155,9 @@ export async function compileFunction(
 ): Promise<CompiledRuntime & { ir: CompiledIR }> {
   const lib = await localLibrary();
   const { model, inputs, traced } = traceDeclared(lib, fn, 'training', site);
-  const channel = await openChannel(options, () => undefined);
+  let channel: Channel | undefined;
   try {
+    channel = await openChannel(options, (event) => progressOf(event, options.onProgress));
     const info = (await channel.request({
       kind: 'create',
       model: model.entries,
@@ -168,7 +173,8 @@ export async function compileFunction(
     const ir = (): CompiledIR => inspect(lib, model.entries, traced.recording);
     return runtimeOf(handle, ir);
   } catch (error) {
-    channel.close();
+    channel?.close();
+    model.free();
     throw error;
   }
 }

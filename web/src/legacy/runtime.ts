@@ -14,7 +14,7 @@ import type {
 import { compileForwardSpec } from '../compile/forward.js';
 import { compileSpec, type CompiledTraining, type TrainingHandle } from '../compile/training.js';
 import type { LR } from '../compile/rates.js';
-import { siteOf, type Site } from '../trace/site.js';
+import { siteOf, within, type Site } from '../trace/site.js';
 import type { Module } from '../nn/module.js';
 
 export interface LegacyAdam {
@@ -97,7 +97,8 @@ function completed<T extends { kind: 'completed' }>(result: T | NotCompleted): T
 
 function stepOf(handle: CompiledTraining<Module, InputDecls>): StepFunction {
   const step = async (inputs: Values, { withCaptures = false }: MaybeCaptures = {}) => {
-    const result = completed(await handle.step(inputs, { captures: withCaptures }));
+    const stepped = within(siteOf(step), () => handle.step(inputs as never, { captures: withCaptures }));
+    const result = completed(await stepped);
     return withCaptures ? { loss: result.loss, captures: result.captures } : result.loss;
   };
   return step as StepFunction;
@@ -105,7 +106,8 @@ function stepOf(handle: CompiledTraining<Module, InputDecls>): StepFunction {
 
 function runOf(handle: CompiledForward<Module, InputDecls, 'f32' | 'i32'>): RunFunction {
   const run = async (inputs: Values, { withCaptures = false }: MaybeCaptures = {}) => {
-    const result = completed(await handle.run(inputs, { captures: withCaptures }));
+    const ran = within(siteOf(run), () => handle.run(inputs as never, { captures: withCaptures }));
+    const result = completed(await ran);
     return withCaptures ? { output: result.output, captures: result.captures } : result.output;
   };
   return run as RunFunction;
@@ -171,15 +173,12 @@ export async function compileModule<M extends Module, I extends InputDecls = Inp
     {
       reset: () => handle.reset(),
       setLR: (lr: LR) => handle.setLR(lr),
-      compileForward: async <J extends InputDecls>(
+      compileForward: async function compileForward<J extends InputDecls>(
         forward: ForwardFn<M, J>,
         { inputs: own = {} as J }: { inputs?: J } = {},
-      ): Promise<CompiledForwardModule> => {
-        const made = await handle.attach<J, 'f32'>({
-          forward,
-          inputs: own,
-          output: 'any' as never,
-        });
+      ): Promise<CompiledForwardModule> {
+        const at = siteOf(compileForward);
+        const made = await handle.attachAt({ forward, inputs: own } as never, at, true);
         return forwardOf(made as never, () => handle.kernelCount);
       },
       paramNames: handle.paramNames,
@@ -195,7 +194,7 @@ export async function compileForwardModule<M extends Module, I extends InputDecl
   { inputs = {} as I, ...run }: CompileForwardOptions<I>,
   site: Site,
 ): Promise<CompiledForwardModule> {
-  const spec = { ...run, model: factory(), forward, inputs, output: 'any' as never };
-  const handle = await compileForwardSpec<M, I, 'f32'>(spec, site);
+  const spec = { ...run, model: factory(), forward, inputs };
+  const handle = await compileForwardSpec<M, I, 'f32'>(spec, site, true);
   return forwardOf(handle as never, () => handle.counts.kernels);
 }

@@ -10,6 +10,7 @@ import type {
   ModelParameter,
   ParamEntry,
 } from '../trace/recording.js';
+import { jsonText } from '../trace/recording.js';
 import { buildModel } from '../trace/replay.js';
 import { atSite, type Site } from '../trace/site.js';
 import type { Names } from '../trace/trace.js';
@@ -118,6 +119,16 @@ export class TracedModel implements Names {
     );
   }
 
+  /** Runs what may fail, and frees the model then. */
+  orFree<T>(body: () => T): T {
+    try {
+      return body();
+    } catch (error) {
+      this.free();
+      throw error;
+    }
+  }
+
   /** Its programs keep what they need. */
   free(): void {
     this.lib.call('model_free', this.handle);
@@ -138,7 +149,7 @@ function layerEntries(name: string, layer: Layer): Entries {
   const { type, args, site, params } = Layer.parts(layer);
   const prefix = name ? `${name}.` : '';
   return [
-    { kind: 'layer', name, layer: type, args: JSON.stringify(args), site },
+    { kind: 'layer', name, layer: type, args: jsonText(args), site },
     ...params.map(({ path, init, decay, frozen }) =>
       paramEntry(prefix + path, init, { decay, frozen }),
     ),

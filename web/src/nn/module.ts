@@ -72,7 +72,13 @@ export class Param extends ParamTensor {
 export abstract class Module {
   /** Declares a parameter. Its name is the path of the field. */
   protected param(shape: Shape, options: ParamOptions = {}): Tensor {
-    return new Param([...shape], options, siteOf(this.param));
+    const site = siteOf(this.param);
+    if (!Array.isArray(shape))
+      throw new ShapeError(
+        `param: a shape must be a list of sizes: ${String(shape)}${atSite(site)}\n` +
+          '  hint: this.param([3, 4])',
+      );
+    return new Param([...shape], options, site);
   }
 }
 

@@ -144,6 +144,11 @@ function loss(name: string, given: Arguments, o: LossOptions, of: Function): Ten
   const options: Arguments = { ignore_index: o.ignoreIndex, label_smoothing: o.labelSmoothing };
   const mask = o.mask;
   if (!mask) return call(name, { ...given, ...options, reduction: o.reduction }, of);
+  if (o.ignoreIndex !== undefined && (o.reduction ?? 'mean') === 'mean')
+    throw new ShapeError(
+      `${name}: a mean with both mask and ignoreIndex: targets would count twice${atSite(siteOf(of))}\n` +
+        '  hint: a mask that is 0 where targets are ignored',
+    );
   return within(siteOf(of), () => {
     const each = call(name, { ...given, ...options, reduction: 'none' }, of);
     const masked = call('mul', { a: each, b: mask }, of);

@@ -1,8 +1,8 @@
 // Language models on text: training, and writing with a trained one.
 import type { Channel } from '../engine/channel.js';
-import type { EngineEvent, GpuReport } from '../engine/protocol.js';
+import type { EngineEvent } from '../engine/protocol.js';
 import { siteOf } from '../trace/site.js';
-import { Events, guarded, progressOf } from '../compile/handle.js';
+import { callUser, EngineHandle, guarded, located, progressOf } from '../compile/handle.js';
 import { openChannel } from '../compile/open.js';
 import type { NotCompleted, RunOptions } from '../compile/specs.js';
 import {
@@ -55,7 +55,7 @@ class Writers {
     const fresh = event.piece.slice(Math.max(0, writer.seen - event.offset));
     if (fresh === '') return;
     writer.seen = event.offset + event.piece.length;
-    writer.onText?.(fresh);
+    callUser(() => writer.onText?.(fresh));
   }
 
   async write(onText: OnText | undefined, body: () => Promise<unknown>): Promise<string> {
@@ -74,7 +74,7 @@ interface Opening<T> {
   readonly make: (channel: Channel, info: unknown) => T;
 }
 
-abstract class TextHandle extends Events {
+abstract class TextHandle extends EngineHandle {
   protected readonly writers = new Writers();
 
   constructor(
@@ -105,13 +105,6 @@ abstract class TextHandle extends Events {
     }
   }
 
-  get device(): string {
-    return this.info['device'] as string;
-  }
-  /** Whether the GPU is used, and why not. */
-  get gpu(): GpuReport {
-    return this.channel.opened.gpu;
-  }
   /** The sizes of the model. */
   get config(): TextModelConfig & { vocab: number } {
     return camelKeys(this.info['config'] as object) as unknown as TextModelConfig & {
@@ -121,17 +114,15 @@ abstract class TextHandle extends Events {
 
   /** Text that the model writes after the prompt. */
   generate(prompt: string, options: GenerateOptions = {}, onText?: OnText): Promise<string> {
-    return this.writers.write(onText, () =>
-      this.channel.request({ kind: 'generate', prompt, options: snake(options) }),
+    return located(siteOf(this.generate), () =>
+      this.writers.write(onText, () =>
+        this.channel.request({ kind: 'generate', prompt, options: snake(options) }),
+      ),
     );
   }
   /** Ends a text that is being written: its promise has what was written so far. */
   stop(): void {
     this.channel.stop();
-  }
-  /** Loses the device, as a crash would: to see that a program recovers. */
-  loseDevice(): void {
-    this.channel.loseDevice();
   }
   destroy(): void {
     this.channel.close();
@@ -141,6 +132,9 @@ abstract class TextHandle extends Events {
 /** A language model in training. */
 export class TextTrainer extends TextHandle {
   static create(spec: TextTrainerSpec): Promise<TextTrainer> {
+    return located(siteOf(TextTrainer.create), () => TextTrainer.begin(spec));
+  }
+  private static async begin(spec: TextTrainerSpec): Promise<TextTrainer> {
     const { text, tokenizer, model = {}, training = {}, validation, without } = spec;
     const options = snake({
       model: snake(model),
@@ -187,26 +181,30 @@ export class TextTrainer extends TextHandle {
   }
 
   /** The loss over the validation part, or over its first `tokens`. */
-  async validate(tokens = 0): Promise<Validation> {
-    const found = (await this.channel.request({ kind: 'validate', tokens })) as Record<
-      string,
-      number | null
-    >;
-    return {
-      loss: found['loss'] ?? NaN,
-      perplexity: found['perplexity'] ?? NaN,
-      bitsPerByte: found['bits_per_byte'] ?? NaN,
-    };
+  validate(tokens = 0): Promise<Validation> {
+    return located(siteOf(this.validate), async () => {
+      type Found = Record<'loss' | 'perplexity' | 'bits_per_byte', number | null>;
+      const found = (await this.channel.request({ kind: 'validate', tokens })) as Found;
+      return {
+        loss: found.loss ?? NaN,
+        perplexity: found.perplexity ?? NaN,
+        bitsPerByte: found.bits_per_byte ?? NaN,
+      };
+    });
   }
 
   /** A checkpoint as bytes: the command line tool reads it, and a TextGenerator. */
-  async save(): Promise<Uint8Array<ArrayBuffer>> {
-    return (await this.channel.request({ kind: 'checkpoint' })) as Uint8Array<ArrayBuffer>;
+  save(): Promise<Uint8Array<ArrayBuffer>> {
+    return located(siteOf(this.save), async () => {
+      return (await this.channel.request({ kind: 'checkpoint' })) as Uint8Array<ArrayBuffer>;
+    });
   }
   /** Continues exactly like the trainer that wrote the checkpoint. */
-  async load(checkpoint: ArrayBuffer | Uint8Array): Promise<void> {
-    const bytes = copyOf(checkpoint);
-    await this.channel.request({ kind: 'restoreCheckpoint', bytes }, [bytes.buffer]);
+  load(checkpoint: ArrayBuffer | Uint8Array): Promise<void> {
+    return located(siteOf(this.load), async () => {
+      const bytes = copyOf(checkpoint);
+      await this.channel.request({ kind: 'restoreCheckpoint', bytes }, [bytes.buffer]);
+    });
   }
 }
 
@@ -222,22 +220,26 @@ export class TextGenerator extends TextHandle {
     options: TextGeneratorOptions = {},
   ): Promise<TextGenerator> {
     const { capacity, without } = options;
-    return TextHandle.open(
-      {
-        options,
-        make: (channel, info) => new TextGenerator(channel, info as Record<string, unknown>),
-      },
-      {
-        kind: 'createGenerator',
-        checkpoint: copyOf(checkpoint),
-        options: snake({ capacity, without: without && [...without] }),
-      },
+    return located(siteOf(TextGenerator.create), () =>
+      TextHandle.open(
+        {
+          options,
+          make: (channel, info) => new TextGenerator(channel, info as Record<string, unknown>),
+        },
+        {
+          kind: 'createGenerator',
+          checkpoint: copyOf(checkpoint),
+          options: snake({ capacity, without: without && [...without] }),
+        },
+      ),
     );
   }
 
   /** Clears what the model has read: the next token is the first one. */
-  async forget(): Promise<void> {
-    await this.channel.request({ kind: 'forget' });
+  forget(): Promise<void> {
+    return located(siteOf(this.forget), async () => {
+      await this.channel.request({ kind: 'forget' });
+    });
   }
 }
 

@@ -60,8 +60,8 @@ export class Tokenizer {
     return lib.withBytes(new Uint8Array(4), (place) =>
       lib.withBytes(new TextEncoder().encode(text), (pointer, size) => {
         const count = lib.index('tokenizer_encode', handle, pointer, size, place);
-        const first = lib.module.HEAP32[place / 4]! / 4;
-        return new Int32Array(lib.module.HEAP32.subarray(first, first + count));
+        const first = lib.wordAt(place) / 4;
+        return new Int32Array(lib.module.words().subarray(first, first + count));
       }),
     );
   }
@@ -77,7 +77,7 @@ export class Tokenizer {
     return lib.withBytes(new Uint8Array(4), (place) =>
       lib.withBytes(new Uint8Array(values.buffer), (pointer) => {
         const text = lib.need('tokenizer_decode', handle, pointer, values.length, place);
-        return lib.bytesAt(text, lib.module.HEAP32[place / 4]!);
+        return lib.bytesAt(text, lib.wordAt(place));
       }),
     );
   }

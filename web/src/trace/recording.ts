@@ -1,6 +1,6 @@
 // What tracing leaves: the calls of a program and the parameters of its model, as data. An engine
 // replays it, on its own thread and again on a new device.
-import type { Dtype, HostArray } from '../wasm/arrays.js';
+import type { Dtype } from '../wasm/arrays.js';
 import type { Site } from './site.js';
 
 /** A number as JSON can hold it. */
@@ -8,6 +8,13 @@ export type JsonNumber = number | 'Infinity' | '-Infinity' | 'NaN';
 export type Json =
   JsonNumber | string | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 export type JsonObject = { readonly [name: string]: Json };
+
+/** The text of a value for the library: JSON has no infinities and no NaN, so they are words. */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value, (_, each: unknown) =>
+    typeof each === 'number' && !Number.isFinite(each) ? String(each) : each,
+  );
+}
 
 /** A call of an op, or of a layer of the model. */
 export interface OpCall {
@@ -51,6 +58,3 @@ export interface ModelParameter {
   decay: boolean;
   frozen: boolean;
 }
-
-/** Values that are uploaded with a recording. */
-export type NamedValues = Record<string, HostArray>;

@@ -1,6 +1,12 @@
 // Builds models and graphs in the library from what was recorded.
 import type { Handle, Library } from '../wasm/library.js';
-import type { ModelEntries, OpCall, ParamEntry, ProgramRecording } from './recording.js';
+import {
+  jsonText,
+  type ModelEntries,
+  type OpCall,
+  type ParamEntry,
+  type ProgramRecording,
+} from './recording.js';
 
 /** Adds parameters and layers to a model. `values`: false leaves literal values out. */
 export function buildModel(lib: Library, entries: ModelEntries, values: boolean): Handle {
@@ -27,13 +33,13 @@ export function buildModel(lib: Library, entries: ModelEntries, values: boolean)
 
 export function addParam(lib: Library, model: Handle, entry: ParamEntry, values: boolean): void {
   if (!entry.values) {
-    lib.need('model_param', model, entry.name, JSON.stringify(entry.options), null, 0);
+    lib.need('model_param', model, entry.name, jsonText(entry.options), null, 0);
     return;
   }
   const options = values ? entry.options : { ...entry.options, init: 'zeros' };
   const { buffer, byteOffset, byteLength, length } = entry.values;
   lib.withBytes(new Uint8Array(buffer, byteOffset, byteLength), (pointer) =>
-    lib.need('model_param', model, entry.name, JSON.stringify(options), pointer, length),
+    lib.need('model_param', model, entry.name, jsonText(options), pointer, length),
   );
 }
 
@@ -55,7 +61,7 @@ export function makeCall(lib: Library, graph: Handle, call: OpCall): number {
 
 /** Replays a program and returns its graph, which is ready to be compiled. */
 export function buildGraph(lib: Library, recording: ProgramRecording, of: Handle): Handle {
-  const graph = beginGraph(lib, recording.kind, of, JSON.stringify(recording.options));
+  const graph = beginGraph(lib, recording.kind, of, jsonText(recording.options));
   try {
     for (const call of recording.calls) makeCall(lib, graph, call);
     for (const [name, tensor] of recording.outputs) lib.need('output', graph, name, tensor);

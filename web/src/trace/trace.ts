@@ -3,7 +3,7 @@
 import { ShapeError } from '../wasm/errors.js';
 import { parseType, type Shape, type Type } from '../wasm/arrays.js';
 import type { Handle, Library } from '../wasm/library.js';
-import type { Json, OpCall } from './recording.js';
+import { jsonText, type Json, type OpCall } from './recording.js';
 import { makeCall } from './replay.js';
 import { atSite, type Site } from './site.js';
 import { ParamTensor, TracedTensor, type Tensor } from './tensor.js';
@@ -69,7 +69,7 @@ export class Trace {
     const given: Record<string, Json> = {};
     for (const [name, value] of Object.entries(args))
       if (value !== undefined) given[name] = this.json(what, value, site);
-    const call = { op, args: JSON.stringify(given), site };
+    const call = { op, args: jsonText(given), site };
     const first = this.lib.traced(() => makeCall(this.lib, this.graph, call));
     this.calls.push(call);
     const results: TracedTensor[] = [];

@@ -1,5 +1,4 @@
 // Host arrays by name: records of typed arrays, and the library's tg_arrays.
-import { TensorgradError } from './errors.js';
 import type { Handle, Library } from './library.js';
 
 export type Dtype = 'f32' | 'i32' | 'bool';
@@ -54,8 +53,8 @@ function addArray(lib: Library, handle: Handle, name: string, array: HostArray):
   const type = typeText(dtype, fits ? array.shape : [values.length]);
   const pointer = lib.need('arrays_add', handle, name, type);
   if (values.length === 0) return;
-  if (values instanceof Float32Array) lib.module.HEAPF32.set(values, pointer / 4);
-  else lib.module.HEAP32.set(values, pointer / 4);
+  if (values instanceof Float32Array) lib.module.floats().set(values, pointer / 4);
+  else lib.module.words().set(values, pointer / 4);
 }
 
 /** Copies all arrays out of the library. The handle stays valid. */
@@ -65,12 +64,12 @@ export function readArrays(lib: Library, handle: Handle): HostArrays {
   for (let i = 0; i < count; ++i) {
     const name = lib.text('arrays_name', handle, i);
     const { dtype, shape } = parseType(lib.text('arrays_type', handle, i));
-    const first = lib.call('arrays_data', handle, i) / 4;
+    const first = lib.pointer('arrays_data', handle, i) / 4;
     const end = first + elements(shape);
     const values =
       dtype === 'f32'
-        ? new Float32Array(lib.module.HEAPF32.subarray(first, end))
-        : new Int32Array(lib.module.HEAP32.subarray(first, end));
+        ? new Float32Array(lib.module.floats().subarray(first, end))
+        : new Int32Array(lib.module.words().subarray(first, end));
     arrays[name] = { dtype, shape, values };
   }
   return arrays;
@@ -84,14 +83,4 @@ export function valuesOf(arrays: HostArrays): Record<string, Values> {
 /** The buffers behind arrays, for postMessage. */
 export function buffersOf(arrays: HostArrays): ArrayBuffer[] {
   return Object.values(arrays).map((array) => array.values.buffer);
-}
-
-/** Throws if the values have another length than the shape. */
-export function checkLength(what: string, array: HostArray): void {
-  const wanted = elements(array.shape);
-  if (array.values.length !== wanted)
-    throw new TensorgradError(
-      `${what} is ${typeText(array.dtype, array.shape)} and needs ${wanted} values: ` +
-        `${array.values.length} were given`,
-    );
 }

@@ -12,6 +12,15 @@ export class TensorgradError extends Error {
   ) {
     super(message);
   }
+  /** @internal The same error with another text. */
+  withMessage(message: string): TensorgradError {
+    const own = new (this.constructor as new (message: string, kind: ErrorKind) => TensorgradError)(
+      message,
+      this.kind,
+    );
+    own.cause = this.cause;
+    return own;
+  }
 }
 
 /** A wrong call while a model is traced. The text has the caller's file and line. */

@@ -15,7 +15,30 @@ export type Handle = number;
 export type CallArgument = string | number | bigint | null;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
+
+// Errors name functions and options as C++ does, and count steps from 0. In quotes are names of the
+// user.
+function inJavaScript(message: string): string {
+  const camel = (text: string): string =>
+    text.replace(/\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b/g, (name) =>
+      name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
+    );
+  const hint = (line: string): string =>
+    line
+      .replace(/\btg::(f32|i32|bool)\b/g, "'$1'")
+      .replace(/\bUpload::partial\b/g, '{ partial: true }')
+      .replace(/\bset_input\(/g, 'setInputs(')
+      .replace(/\bkeepdims\b/g, 'keepDims')
+      .split(/('[^']*'|\bat \S+:\d+)/)
+      .map((part, i) => (i % 2 === 0 ? camel(part) : part))
+      .join('');
+  return message
+    .replace(/^step (\d+):/, (_, step: string) => `step ${Number(step) + 1}:`)
+    .replace(/^[a-z0-9_]+(?=:)/, camel)
+    .split('\n')
+    .map((line) => (line.startsWith('  hint:') ? hint(line) : line))
+    .join('\n');
+}
 
 /** One instance of the library. Use it from one thread. */
 export class Library {
@@ -35,14 +58,37 @@ export class Library {
     return Number(fn(...this.place(args)));
   }
 
+  /** The same for functions that return a pointer: above 2 GiB it comes as a negative number. */
+  pointer(name: string, ...args: CallArgument[]): number {
+    return this.call(name, ...args) >>> 0;
+  }
+
   /** The same for functions that return 0 (a null pointer) on failure. */
   need(name: string, ...args: CallArgument[]): Handle {
-    const result = this.call(name, ...args);
+    const result = this.pointer(name, ...args);
     if (result === 0) throw this.error();
     return result;
   }
 
-  /** The same for functions that return -1 on failure. `traced`: its error is a ShapeError. */
+  /** Ends the threads of the instance, which is not called any more. */
+  end(): void {
+    this.module.endThreads();
+  }
+
+  /** Memory, or an error of kind out_of_memory. */
+  private allocate(bytes: number): number {
+    const pointer = this.module._malloc(Math.max(1, bytes)) >>> 0;
+    if (pointer === 0)
+      throw new TensorgradError(`memory is exhausted: ${bytes} bytes`, 'out_of_memory');
+    return pointer;
+  }
+
+  /** A number of 32 bits at an address. */
+  wordAt(pointer: number): number {
+    return this.module.words()[pointer / 4]! >>> 0;
+  }
+
+  /** The same for functions that return -1 on failure. */
   index(name: string, ...args: CallArgument[]): number {
     const result = this.call(name, ...args);
     if (result < 0) throw this.error();
@@ -62,7 +108,7 @@ export class Library {
   error(): TensorgradError {
     const message = this.module.UTF8ToString(this.call('error')) || 'memory is exhausted';
     return new TensorgradError(
-      message,
+      inJavaScript(message),
       this.module.UTF8ToString(this.call('error_kind')) as ErrorKind,
     );
   }
@@ -80,11 +126,9 @@ export class Library {
 
   /** Runs `body` with the bytes in memory. */
   withBytes<T>(bytes: Uint8Array, body: (pointer: number, size: number) => T): T {
-    const pointer = this.module._malloc(Math.max(1, bytes.length));
-    if (pointer === 0)
-      throw new TensorgradError(`memory is exhausted: ${bytes.length} bytes`, 'out_of_memory');
+    const pointer = this.allocate(bytes.length);
     try {
-      this.module.HEAPU8.set(bytes, pointer);
+      this.module.bytes().set(bytes, pointer);
       return body(pointer, bytes.length);
     } finally {
       this.module._free(pointer);
@@ -93,17 +137,15 @@ export class Library {
 
   /** A copy of bytes in memory. */
   bytesAt(pointer: number, size: number): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.module.HEAPU8.subarray(pointer, pointer + size));
-  }
-
-  textAt(pointer: number, size: number): string {
-    // A copy, because decoders refuse shared memory.
-    return decoder.decode(this.bytesAt(pointer, size));
+    return new Uint8Array(this.module.bytes().subarray(pointer, pointer + size));
   }
 
   /** Takes the contents of a tg_bytes and frees it. */
   takeBytes(handle: Handle): Uint8Array<ArrayBuffer> {
-    const bytes = this.bytesAt(this.call('bytes_data', handle), this.call('bytes_size', handle));
+    const bytes = this.bytesAt(
+      this.pointer('bytes_data', handle),
+      this.pointer('bytes_size', handle),
+    );
     this.call('bytes_free', handle);
     return bytes;
   }
@@ -118,7 +160,7 @@ export class Library {
       const text = encoded[i];
       if (!text) return arg === null ? 0 : (arg as number | bigint);
       const pointer = at;
-      const heap = this.module.HEAPU8;
+      const heap = this.module.bytes();
       heap.set(text, pointer);
       heap[pointer + text.length] = 0;
       at += text.length + 1;
@@ -128,9 +170,7 @@ export class Library {
 
   private growScratch(needed: number): void {
     const size = Math.max(needed, 4096, 2 * this.scratchSize);
-    const pointer = this.module._malloc(size);
-    if (pointer === 0)
-      throw new TensorgradError(`memory is exhausted: ${size} bytes for a text`, 'out_of_memory');
+    const pointer = this.allocate(size);
     if (this.scratch) this.module._free(this.scratch);
     this.scratch = pointer;
     this.scratchSize = size;

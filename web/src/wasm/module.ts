@@ -1,22 +1,26 @@
 // The WebAssembly module: its functions as this package calls them, and how it is loaded. A binary
 // is compiled once per page; each instance has memory of its own.
+import { threadWorkers } from './threads.js';
 
-/**
- * What the generated JavaScript beside the WebAssembly offers. Memory grows: read the views anew.
- */
+/** What the generated JavaScript beside the WebAssembly offers. */
 export interface WasmModule {
-  readonly HEAPU8: Uint8Array;
-  readonly HEAP32: Int32Array;
-  readonly HEAPF32: Float32Array;
+  /** The memory. It grows: ask for it each time. */
+  bytes(): Uint8Array;
+  words(): Int32Array;
+  floats(): Float32Array;
   UTF8ToString(pointer: number): string;
   _malloc(bytes: number): number;
   _free(pointer: number): void;
+  /** Ends the workers of further threads. */
+  endThreads(): void;
   readonly [name: `_tg_${string}`]: (...args: (number | bigint)[]) => number | bigint;
 }
 
 export interface InstanceOptions {
   /** What openGpu() returned. */
   gpu?: unknown;
+  /** How many threads there are: more than one if the binary has them. */
+  threads?: number;
   /** Called when something that the GPU was asked for has arrived. */
   onArrived?: () => void;
 }
@@ -26,15 +30,22 @@ type CreateModule = (options: Record<string, unknown>) => Promise<WasmModule>;
 /** `core` has no text models and no tokenizers; `threads` needs a cross-origin isolated page. */
 export type Variant = 'full' | 'core' | 'threads';
 
-/** A compiled binary and the address of the JavaScript beside it. Workers receive it. */
+/** A compiled binary and the addresses of the JavaScript beside it. Workers receive it. */
 export interface Binary {
   readonly module: WebAssembly.Module;
   readonly script: string;
+  /** What the workers of further threads run. */
+  readonly threadScript?: string;
 }
 
 // Bundlers find files by these expressions. The scripts are files too, not imports, so that a
 // worker needs no module of its own.
-const files: Record<Variant, () => { wasm: URL; script: URL }> = {
+interface Files {
+  readonly wasm: URL;
+  readonly script: URL;
+  readonly threadScript?: URL;
+}
+const files: Record<Variant, () => Files> = {
   full: () => ({
     wasm: new URL('./tensorgrad.wasm', import.meta.url),
     script: new URL('./tensorgrad.mjs', import.meta.url),
@@ -46,6 +57,7 @@ const files: Record<Variant, () => { wasm: URL; script: URL }> = {
   threads: () => ({
     wasm: new URL('./tensorgrad-threads.wasm', import.meta.url),
     script: new URL('./tensorgrad-threads.mjs', import.meta.url),
+    threadScript: new URL('./tensorgrad-threads.worker.js', import.meta.url),
   }),
 };
 
@@ -69,17 +81,21 @@ export function loadBinary(threads = false): Promise<Binary> {
   return loading;
 }
 
-async function compileBinary({ wasm, script }: { wasm: URL; script: URL }): Promise<Binary> {
+async function compileBinary({ wasm, script, threadScript }: Files): Promise<Binary> {
+  const scripts = {
+    script: script.href,
+    ...(threadScript && { threadScript: threadScript.href }),
+  };
   if (wasm.protocol === 'file:')
-    return { module: await WebAssembly.compile(await readFile(wasm)), script: script.href };
+    return { module: await WebAssembly.compile(await readFile(wasm)), ...scripts };
   const response = await fetch(wasm);
   if (!response.ok) throw new Error(`tensorgrad: ${wasm} could not be loaded: ${response.status}`);
   // A server that does not know the type of .wasm files must not be an obstacle.
-  const typed = response.headers.get('Content-Type')?.startsWith('application/wasm') ?? false;
+  const typed = response.headers.get('Content-Type') === 'application/wasm'; // no parameters
   const module = typed
     ? await WebAssembly.compileStreaming(response)
     : await WebAssembly.compile(await response.arrayBuffer());
-  return { module, script: script.href };
+  return { module, ...scripts };
 }
 
 // Node. Bundlers for pages must not resolve this import.
@@ -91,13 +107,22 @@ async function readFile(url: URL): Promise<BufferSource> {
   return read(url);
 }
 
-/** Makes an instance of the library. */
+/** Makes an instance of the library. Several threads need a worker's thread, which may block. */
 export async function instantiate(
   binary: Binary,
   options: InstanceOptions = {},
 ): Promise<WasmModule> {
+  const { module, script, threadScript } = binary;
   const { default: create } = (await import(
-    /* @vite-ignore */ /* webpackIgnore: true */ binary.script
+    /* @vite-ignore */ /* webpackIgnore: true */ script
   )) as { default: CreateModule };
-  return create({ ...options, wasmModule: binary.module });
+  const made = { ...options, wasmModule: module };
+  if (threadScript === undefined) return create(made);
+  const { workers, failed } = await threadWorkers(threadScript);
+  // It warns of blocking where it does not see that it is in a worker: in Node.
+  const printErr = (text: string): void => {
+    if (!text.startsWith('Blocking on the main thread')) console.error(text);
+  };
+  const own = { ...made, printErr, mainScriptUrlOrBlob: script, locateFile: () => workers };
+  return Promise.race([create(own), failed]);
 }
