@@ -169,7 +169,7 @@ TEST_F(ToolPlot, SeveralRunsGoToTheCurrentFolder) {
   EXPECT_TRUE(fs::exists(own));
   EXPECT_FALSE(fs::exists(c + "/plot.html"));
   EXPECT_EQ(run_tool("plot " + c + " --out /nowhere/x.html").err,
-            "tg: plot: cannot write '/nowhere/x.html': No such file or directory\n");
+            "tg: /nowhere/x.html: cannot write: No such file or directory\n");
 }
 
 TEST_F(ToolPlot, LongLogsKeepWhatIsLowestAndHighest) {
@@ -300,6 +300,16 @@ TEST_F(ToolPlot, OnlyRegularFiles) {
     fs::remove(file);
     std::ofstream(file) << kConfig;
   }
+}
+
+TEST_F(ToolPlot, ThePageIsARegularFile) {
+  const std::string folder = run("good", small_log()), fifo = (folder_ / "page.html").string();
+  ASSERT_EQ(run_command("mkfifo '" + fifo + "'").exit_code, 0);
+  const std::string refused =
+      "tg: " + fifo + ": cannot write: a FIFO (named pipe), not a regular file\n";
+  EXPECT_EQ(run_tool("plot " + folder + " --out " + fifo, "timeout 60").err, refused);
+  const std::string bench = "bench --models mlp_sin --device cpu --profile --page ";
+  EXPECT_EQ(run_tool(bench + fifo, "timeout 60").err, refused);
 }
 
 // For any log or config there is a page, and no text of an exception.

@@ -80,6 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"test -R ops", 2,
                   "test: only the wrapper ./tg of a tensorgrad checkout has this command\n"
                   "  hint: ./tg test, in the folder of the checkout\n"},
+        WrongCall{"web --port 80", 2, "web: only the wrapper ./tg of a tensorgrad checkout"},
         WrongCall{"webgpu", 2, "webgpu: only the wrapper ./tg of a tensorgrad checkout"},
         WrongCall{"train", 2, "train: which task?\n  hint: tg train addition\n"},
         WrongCall{
@@ -133,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongCall{"bench --seconds 0", 2, "--seconds: '0' is not a number above 0\n"},
         WrongCall{"bench --page x.html", 2, "--page requires --profile\n"},
         WrongCall{"bench --models mlp_sin --profile --page /nowhere/x.html", 1,
-                  "--page: cannot write '/nowhere/x.html': No such file or directory\n"}));
+                  "/nowhere/x.html: cannot write: No such file or directory\n"}));
 
 TEST(ToolUsageHints, ANearNameIsOffered) {
   expect_contains(run_tool("train Sine").err, "\n  hint: sin?\n");

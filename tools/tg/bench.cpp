@@ -1,15 +1,14 @@
 #include "bench.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
-#include <fstream>
+#include <span>
 
 #include "bench_models.h"
 #include "compile_counter.h"
 #include "profile.h"
 #include "support/fail.h"
+#include "support/file.h"
 
 namespace tensorgrad::tool {
 
@@ -114,9 +113,7 @@ void bench(const BenchModel& model, const BenchOptions& options) {
 
 // Opens the page first, so that an error shows before the measurement, which takes a minute.
 void profile_all(const std::vector<const BenchModel*>& models, const BenchOptions& options) {
-  errno = 0;
-  if (!std::ofstream(options.page, std::ios::app))
-    user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
+  AtomicFile page(options.page);
   std::vector<Profile> profiles;
   for (const BenchModel* model : models) {
     const std::int64_t batch = batch_of(*model, options);
@@ -127,9 +124,9 @@ void profile_all(const std::vector<const BenchModel*>& models, const BenchOption
     else
       print_profile(profiles.back());
   }
-  std::ofstream page(options.page);
-  page << profile_page(profiles) << std::flush;
-  if (!page) user_error("--page: cannot write '{}': {}", options.page, std::strerror(errno));
+  const std::string text = profile_page(profiles);
+  page.write(std::as_bytes(std::span(text.data(), text.size())));
+  page.commit();
   print_to(people(options.json), "page written to {}\n", options.page);
 }
 

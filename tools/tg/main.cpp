@@ -38,7 +38,7 @@ void check_command(const CLI::App& tg, const std::vector<std::string>& words) {
   if (words.empty() || words[0].starts_with('-')) return;
   std::vector<std::string> names;
   for (const CLI::App* command : tg.get_subcommands({})) names.push_back(command->get_name());
-  if (words[0] == "test" || words[0] == "webgpu")
+  if (words[0] == "test" || words[0] == "web" || words[0] == "webgpu")
     usage_error(
         "{0}: only the wrapper ./tg of a tensorgrad checkout has this command\n"
         "  hint: ./tg {0}, in the folder of the checkout",

@@ -1,14 +1,12 @@
 #include "plot.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 
 #include "command.h"
 #include "plot_runs.h"
 #include "progress.h"
 #include "support/fail.h"
+#include "support/file.h"
 
 namespace tensorgrad::tool {
 
@@ -72,10 +70,7 @@ void print_summary(const Run& run) {
 void write_page(const std::vector<Run>& runs, const fs::path& out) {
   for (const Run& run : runs)
     for (const std::string& warning : run.warnings) print_to(stderr, "tg: {}\n", warning);
-  errno = 0;
-  std::ofstream page(out, std::ios::binary | std::ios::trunc);
-  page << plot_page(runs) << std::flush;
-  if (!page) user_error("plot: cannot write '{}': {}", out.string(), std::strerror(errno));
+  write_file(out, plot_page(runs));
 }
 
 void plot(const PlotOptions& options) {

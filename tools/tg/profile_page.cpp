@@ -123,7 +123,7 @@ function draw(profile, grouped, width) {
   const level = (row, key) => {
     for (const run of runs(bars, key))
       svg += rect(row, run.x, run.us, colours[run.label] || '#ccc', run.label,
-                  `${run.label}: ${run.count} kernels, ${number(run.us)} us, ${number(100 * run.us / total)} %`);
+                  `${run.label}: ${run.count} ${run.count === 1 ? 'kernel' : 'kernels'}, ${number(run.us)} us, ${number(100 * run.us / total)} %`);
   };
   level(1, bar => bar.kernel.phase);
   level(2, bar => bar.kernel.phase + '/' + bar.kernel.kind);

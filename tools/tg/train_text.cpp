@@ -214,9 +214,7 @@ class Options {
                                ->type_name("KIND");
     remember(
         option,
-        [&option, place](TextSettings& s) {
-          place(s) = from_word<E>(option.as<std::string>());
-        },
+        [&option, place](TextSettings& s) { place(s) = from_word<E>(option.as<std::string>()); },
         WhenGoingOn::fixed);
     return option;
   }
