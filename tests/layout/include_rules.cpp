@@ -88,8 +88,8 @@ std::vector<std::string> check_public_header(std::string_view path, std::string_
     const bool ours = first_part(include.path) == "tensorgrad";
     // The headers of the C++ library have neither folder nor extension. Those of C are for c.h.
     const bool of_c = include.path == "stddef.h" || include.path == "stdint.h";
-    const bool standard = !include.quoted &&
-                          (of_c || include.path.find_first_of("./") == std::string::npos);
+    const bool standard =
+        !include.quoted && (of_c || include.path.find_first_of("./") == std::string::npos);
     if (include.path == "iostream") {
       broken.push_back(
           fmt::format("{}:{}: public headers do not include <iostream>", path, include.line));

@@ -87,8 +87,7 @@ HWY_INLINE float Power(float base, float exponent) {
                                                                                f / 362880.0))))))));
   const std::uint64_t scaled =
       bit_cast<std::uint64_t>(power) + (bit_cast<std::uint64_t>(shifted) << 52);
-  const std::uint64_t odd =
-      bit_cast<std::uint64_t>(static_cast<double>(exponent) + kRounder) & 1;
+  const std::uint64_t odd = bit_cast<std::uint64_t>(static_cast<double>(exponent) + kRounder) & 1;
   const std::uint64_t negative = base < 0 ? odd << 63 : 0;
   return static_cast<float>(bit_cast<double>(scaled | negative));
 }
