@@ -98,6 +98,10 @@ function(tensorgrad_web_binaries)
     add_custom_command(TARGET ${target} POST_BUILD VERBATIM
       COMMAND "${TENSORGRAD_WASM_OPT}" ${features} -Oz --converge --low-memory-unused "${wasm}" -o "${wasm}")
   endforeach()
+  # What their scripts need not look for in the options of create().
+  foreach(target web-tensorgrad web-tensorgrad-core)
+    target_link_options(${target} PRIVATE -sINCOMING_MODULE_JS_API=instantiateWasm)
+  endforeach()
   target_link_libraries(web-tensorgrad PRIVATE tensorgrad_page)
   target_link_libraries(web-tensorgrad-core PRIVATE tensorgrad_page)
   target_link_libraries(web-tensorgrad-threads PRIVATE tensorgrad_threads)

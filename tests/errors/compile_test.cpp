@@ -79,17 +79,18 @@ TEST(CompileErrors, Inputs) {
   });
 }
 
-TEST(CompileErrors, PassesAndThreads) {
-  const auto with_variable = [](const char* name, const char* value) {
-    return [=] {
-      setenv(name, value, 1);
-      struct Unset {
-        const char* name;
-        ~Unset() { unsetenv(name); }
-      } unset{name};
-      compile(Mlp{}, {.inputs = kInputs}, squares);
-    };
+std::function<void()> with_variable(const char* name, const char* value) {
+  return [=] {
+    setenv(name, value, 1);
+    struct Unset {
+      const char* name;
+      ~Unset() { unsetenv(name); }
+    } unset{name};
+    compile(Mlp{}, {.inputs = kInputs}, squares);
   };
+}
+
+TEST(CompileErrors, PassesAndThreads) {
   const std::string known = "attention, fold, algebra, join, views, cse, products, dce, fuse, inline, merge, "
                             "side_by_side, ride, overlap, in_place, reuse";
   expect_errors({
