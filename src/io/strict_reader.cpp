@@ -134,12 +134,9 @@ static void write(JsonText& out, const Json& value) {
     case Json::value_t::number_unsigned:
       out.raw(fmt::format("{}", value.get<std::uint64_t>()));
       return;
-    case Json::value_t::number_float: {
-      std::string text = fmt::format("{}", value.get<double>());
-      if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";
-      out.raw(text);
+    case Json::value_t::number_float:
+      out.value(value.get<double>());
       return;
-    }
     default:
       out.raw("null");
   }

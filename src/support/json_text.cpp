@@ -35,8 +35,9 @@ void append_quoted(std::string& out, std::string_view text) {
 template <class T>
 std::string text_of(T number) {
   if (!std::isfinite(number)) return "null";
-  if (number == 0 && std::signbit(number)) return "-0.0";  // -0 would be an integer
-  return fmt::format("{}", number);
+  std::string text = fmt::format("{}", number);
+  if (text.find_first_not_of("-0123456789") == text.npos) text += ".0";  // not an integer
+  return text;
 }
 
 }  // namespace

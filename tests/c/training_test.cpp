@@ -512,7 +512,7 @@ TEST(CLibrary, DescribesItself) {
             R"("kind":"tensor"},{"name":"axis","kind":"integer"},{"name":"before","kind":)"
             R"("integer"},{"name":"after","kind":"integer"},{"name":"mode","kind":"word",)"
             R"("words":["constant","reflect","circular"],"default":"constant"},{"name":"value",)"
-            R"("kind":"number","default":0}],"several":false})");
+            R"("kind":"number","default":0.0}],"several":false})");
   EXPECT_EQ(find("ops", "clamp")["parameters"][1]["default"], "-Infinity");
   EXPECT_EQ(find("ops", "layer_norm")["parameters"][3]["default"], 1e-5);
   EXPECT_TRUE(find("ops", "layer_norm")["parameters"][2]["default"].is_null());

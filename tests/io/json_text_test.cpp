@@ -59,7 +59,7 @@ TEST(JsonText, KeepsTheBitsOfNumbers) {
   }
   JsonText shortest;
   EXPECT_EQ(shortest.begin('[').value(1e-5f).value(0.1f).value(3.0f).end(']').text(),
-            "[1e-05,0.1,3]");
+            "[1e-05,0.1,3.0]");
   JsonText text;
   text.begin('[').value(std::numeric_limits<std::int64_t>::min()).value(std::size_t{7}).end(']');
   EXPECT_EQ(text.text(), "[-9223372036854775808,7]");

@@ -432,7 +432,8 @@ TEST_F(Async, LackOfMemoryIsAnErrorOfTheFutureOrTheResult) {
   const float loss = expected.step(Batch(1).feed()).loss();
   EXPECT_EQ(behind.loss(), loss);
   ASSERT_EQ(log.lines.size(), 2u);
-  EXPECT_EQ(log.lines[0].substr(0, log.lines[0].find('\n')), "captured: late: out of memory");
+  EXPECT_EQ(log.lines[0].substr(0, log.lines[0].find('\n')),
+            "captured: late: out of memory: for outputs");
   EXPECT_EQ(log.lines[1], "behind " + std::to_string(loss));
   EXPECT_EQ(program.steps(), 1);
   const Result again = program.step_async(Batch(2).feed(), {.captures = true});
