@@ -23,16 +23,16 @@ namespace {
 Argument otherwise(const Named& named, Kind kind) {
   if (named.has == Named::Default::word) return std::string(named.word);
   if (named.has != Named::Default::number) return {};
-  const auto whole = static_cast<std::int64_t>(named.number);
+  const auto whole = [&] { return static_cast<std::int64_t>(named.number); };
   switch (kind) {
     case Kind::tensor:
-      return Operand(static_cast<int>(whole), Site{});
+      return Operand(static_cast<int>(whole()), Site{});
     case Kind::integer:
-      return whole;
+      return whole();
     case Kind::boolean:
-      return whole != 0;
+      return whole() != 0;
     case Kind::pair:
-      return Integers{whole};
+      return Integers{whole()};
     default:
       return named.number;
   }

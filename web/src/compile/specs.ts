@@ -43,7 +43,7 @@ export type ForwardFn<M extends Module, I extends InputDecls = InputDecls> = (
 
 interface OptimizerBase {
   lr: LR;
-  /** Weight decay, for parameters that decay: matrices, unless `decay` says otherwise. */
+  /** Weight decay, for parameters that decay: by default the matrices of layers. */
   weightDecay?: number;
   /** Which parameters decay, by name. Replaces their own `decay`. */
   decayFilter?: (name: string) => boolean;
