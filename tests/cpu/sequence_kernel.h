@@ -15,6 +15,7 @@
 
 #include "codegen/cpu/compiled.h"
 #include "kernels/variants.h"
+#include "runtime/cpu/cores.h"
 
 namespace tensorgrad::cpu {
 
@@ -30,7 +31,7 @@ class Threads : public Executor {
       for (std::int64_t i = next++; i < tasks; i = next++) task(count_ == 2 ? tasks - 1 - i : i);
     };
     std::vector<std::thread> threads;
-    for (int i = 1; i < count_; ++i) threads.emplace_back(work);
+    for (int i = 1; i < std::min(count_, most_threads()); ++i) threads.emplace_back(work);
     work();
     for (std::thread& thread : threads) thread.join();
   }
