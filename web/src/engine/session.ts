@@ -30,7 +30,7 @@ export interface Session {
   forgets?(command: Command): boolean;
   /** Commands that build() repeats itself. */
   define(command: Command): void;
-  /** Asks for the state, without waiting for it. Undefined: this session has no snapshots. */
+  /** Asks for the state, without waiting for it. Undefined if there are no snapshots. */
   snapshot(): Promise<unknown> | undefined;
   restore(snapshot: unknown): Promise<void>;
   /** The number of steps that the state has seen. */

@@ -93,7 +93,7 @@ abstract class TextSession implements Session {
   }
 
   protected refuse(command: TextCommand): never {
-    throw new TensorgradError(`this session does not know '${command.kind}'`, 'internal');
+    throw new TensorgradError(`a text model does not know '${command.kind}'`, 'internal');
   }
 }
 
