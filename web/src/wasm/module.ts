@@ -118,11 +118,11 @@ export async function instantiate(
   )) as { default: CreateModule };
   const made = { ...options, wasmModule: module };
   if (threadScript === undefined) return create(made);
-  const { workers, failed } = await threadWorkers(threadScript);
+  const { workers, failed, started } = await threadWorkers(threadScript);
   // It warns of blocking where it does not see that it is in a worker: in Node.
   const printErr = (text: string): void => {
     if (!text.startsWith('Blocking on the main thread')) console.error(text);
   };
   const own = { ...made, printErr, mainScriptUrlOrBlob: script, locateFile: () => workers };
-  return Promise.race([create(own), failed]);
+  return Promise.race([create(own), failed]).finally(started);
 }

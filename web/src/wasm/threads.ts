@@ -6,7 +6,6 @@ type Failed = (event: { message?: string }) => void;
 interface Scope {
   Worker?: new (address: string) => object;
   readonly location?: { readonly origin: string };
-  readonly crossOriginIsolated?: boolean;
 }
 const scope = globalThis as unknown as Scope;
 
@@ -15,7 +14,12 @@ export interface ThreadWorkers {
   readonly workers: string;
   /** Rejects when a worker fails, which the generated JavaScript does not report. */
   readonly failed: Promise<never>;
+  /** Call it when the instance is there. */
+  started(): void;
 }
+
+type AnyWorker = new (address: string) => EventTarget;
+let base: Promise<AnyWorker> | undefined; // of the workers that watch for errors
 
 export async function threadWorkers(script: string): Promise<ThreadWorkers> {
   let fail!: Failed;
@@ -25,15 +29,16 @@ export async function threadWorkers(script: string): Promise<ThreadWorkers> {
   });
   failed.catch(() => undefined); // it may be that nobody waits
   // A script that cannot import another one reports nothing.
-  setTimeout(() => fail({ message: 'it did not start within a minute' }), 60_000);
-  const Base = scope.Worker && !isNode() ? scope.Worker : await nodeWorker();
-  scope.Worker = class extends (Base as new (address: string) => EventTarget) {
+  const limit = setTimeout(() => fail({ message: 'it did not start within a minute' }), 60_000);
+  base ??= scope.Worker && !isNode() ? Promise.resolve(scope.Worker as AnyWorker) : nodeWorker();
+  const Base = await base;
+  scope.Worker = class extends Base {
     constructor(address: string) {
       super(address);
       this.addEventListener('error', fail as unknown as EventListener);
     }
   };
-  return { workers: sameOrigin(script), failed };
+  return { workers: sameOrigin(script), failed, started: () => clearTimeout(limit) };
 }
 
 // A page may not start a worker from another site, and one of a data: URL may import nothing. But a
@@ -66,7 +71,7 @@ interface NodeThread {
 }
 
 // A worker of Node with the interface of a page's.
-async function nodeWorker(): Promise<new (address: string) => object> {
+async function nodeWorker(): Promise<AnyWorker> {
   const threads = 'node:worker_threads';
   const { Worker: Threads } = (await import(
     /* @vite-ignore */ /* webpackIgnore: true */ threads
@@ -88,5 +93,5 @@ async function nodeWorker(): Promise<new (address: string) => object> {
     terminate(): void {
       this.thread.terminate();
     }
-  };
+  } as unknown as AnyWorker;
 }
