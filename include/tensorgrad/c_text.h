@@ -36,6 +36,9 @@ tg_future* tg_trainer_new(tg_tokenizer* tokenizer, const char* text, size_t size
 tg_trainer* tg_future_trainer(tg_future* future); /* belongs to the caller */
 /* The text of the value is JSON: {"step", "loss", "grad_norm", "lr"}. */
 tg_future* tg_trainer_step(tg_trainer* trainer);
+/* The learning rate from the next step on: a number, or a schedule as in tensorgrad/c.h. Call it
+ * before tg_trainer_restore() to continue a run that had such a rate. */
+int tg_trainer_set_lr(tg_trainer* trainer, const char* lr);
 /* {"loss", "perplexity", "bits_per_byte"}. tokens: 0 for the whole validation part. */
 tg_future* tg_trainer_validate(tg_trainer* trainer, int64_t tokens);
 tg_future* tg_trainer_checkpoint(tg_trainer* trainer);

@@ -71,6 +71,10 @@ class Trainer {
   // Returns the report of the last step. Blocks until the step has finished.
   StepReport report() const;
   std::int64_t steps() const;
+  // Sets the learning rate of all later steps, in place of the schedule of the options. The next
+  // step is update 1 of a schedule. Checkpoints do not contain it: to continue from a checkpoint of
+  // such a run, call set_lr() and then restore(), which restores where the schedule started.
+  void set_lr(Schedule lr);
   // Returns the loss over the whole validation part, or over its first `tokens`. Training never
   // uses this part.
   Validation validate(std::int64_t tokens = 0);

@@ -252,6 +252,14 @@ tg_future* tg_trainer_step(tg_trainer* trainer) {
   });
 }
 
+int tg_trainer_set_lr(tg_trainer* trainer, const char* lr) {
+  return guarded(0, [&] {
+    const Json json = read_json(text_or(lr), "lr");
+    given(trainer, "trainer").value.set_lr(read_schedule(json));
+    return 1;
+  });
+}
+
 tg_future* tg_trainer_validate(tg_trainer* trainer, int64_t tokens) {
   return guarded(nullptr, [&]() -> tg_future* {
     return waiting(given(trainer, "trainer").value.validate_async(tokens),

@@ -236,6 +236,8 @@ const TextModelConfig& Trainer::config() const { return own().program->config();
 const TextData& Trainer::data() const { return own().data; }
 std::int64_t Trainer::steps() const { return own().steps(); }
 
+void Trainer::set_lr(Schedule lr) { training().set_lr(std::move(lr)); }
+
 std::int64_t Trainer::step() {
   own().enqueue([this](const Feed& feed) { return own().training().step(feed); });
   return own().steps();

@@ -107,6 +107,7 @@ const std::vector<Use>& uses() {
       {"tg_trainer_new", "tokenizer",
        [](void* h) { return !tg_trainer_new(as<K>(h), "text", 4, "{}"); }},
       {"tg_trainer_step", "trainer", [](void* h) { return !tg_trainer_step(as<T>(h)); }},
+      {"tg_trainer_set_lr", "trainer", [](void* h) { return !tg_trainer_set_lr(as<T>(h), "0.1"); }},
       {"tg_trainer_validate", "trainer", [](void* h) { return !tg_trainer_validate(as<T>(h), 0); }},
       {"tg_trainer_checkpoint", "trainer",
        [](void* h) { return !tg_trainer_checkpoint(as<T>(h)); }},

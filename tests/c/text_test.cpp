@@ -145,6 +145,34 @@ TEST(CText, TrainingHasTheBitsOfCpp) {
   EXPECT_GT(info["parameters"], 256 * 16);
 }
 
+TEST(CText, TheLearningRateMayBeSet) {
+  const Tokens tokens(tg_tokenizer_new(R"({"kind": "bytes"})"));
+  const CTrainer made = trainer(tokens);
+  Trainer own = own_trainer();
+  const auto steps = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const Json report = text_of(tg_trainer_step(made.get()));
+      own.step();
+      EXPECT_EQ(report["lr"], own.report().lr);
+      EXPECT_EQ(report["loss"].get<float>(), own.report().loss);
+    }
+  };
+  steps(2);
+  ASSERT_EQ(tg_trainer_set_lr(made.get(), "0.003"), 1) << tg_error();
+  own.set_lr(0.003);
+  steps(2);
+  EXPECT_EQ(own.report().lr, 0.003);
+  ASSERT_EQ(
+      tg_trainer_set_lr(made.get(), R"({"kind": "linear", "peak": 0.01, "last": 0, "steps": 4})"),
+      1)
+      << tg_error();
+  own.set_lr(linear(0.01, 0, 4));
+  steps(3);
+  EXPECT_EQ(tg_trainer_set_lr(made.get(), R"({"kind": "flat"})"), 0);
+  EXPECT_STREQ(tg_error(),
+               "lr: unknown kind 'flat'\n  hint: linear, cosine, warmup, staircase, multi_step");
+}
+
 // Checkpoints move between the languages, and a restored trainer goes on with the same bits.
 TEST(CText, CheckpointsMoveBetweenLanguages) {
   const Tokens tokens(tg_tokenizer_new(R"({"kind": "bytes"})"));

@@ -175,6 +175,53 @@ TEST(Trainer, TheLearningRateFollowsItsSchedule) {
   }
 }
 
+std::vector<float> weights(const Trainer& trainer) {
+  const Checkpoint checkpoint = trainer.checkpoint();
+  const auto values = checkpoint.parameters.at("lnf.g").floats();
+  return {values.begin(), values.end()};
+}
+
+// A number, then a schedule whose update 1 is the next step.
+TEST(Trainer, TheLearningRateMayBeSet) {
+  for (const int accumulate : {1, 2}) {
+    Trainer trainer = small_trainer("gpt", {.steps = 20, .warmup = 4, .accumulate = accumulate});
+    const auto rates = [&](int steps) {
+      std::vector<double> all;
+      for (int i = 0; i < steps; ++i) trainer.step(), all.push_back(trainer.report().lr);
+      return all;
+    };
+    EXPECT_NEAR(rates(2)[1], 3e-3 / 2, 1e-9);  // warmup
+    trainer.set_lr(0.5e-3);
+    EXPECT_EQ(rates(2), (std::vector<double>{0.5e-3, 0.5e-3}));
+    trainer.set_lr(linear(1e-2, 0, 4));
+    const std::vector<double> falling = rates(3);
+    for (std::size_t i = 0; i < 3; ++i)
+      EXPECT_NEAR(falling[i], 1e-2 * (4 - static_cast<double>(i)) / 4, 1e-9);
+    trainer.set_lr(0.0);
+    const std::vector<float> before = weights(trainer);
+    trainer.step();
+    EXPECT_EQ(weights(trainer), before);
+  }
+}
+
+// The schedule that was set goes on where it was.
+TEST(Trainer, ARunWhoseLearningRateWasSetGoesOn) {
+  const Schedule schedule = warmup(2, linear(1e-2, 0, 8));
+  Trainer whole = small_trainer("mamba", {.steps = 9});
+  for (int i = 0; i < 3; ++i) whole.step();
+  whole.set_lr(schedule);
+  whole.step();
+  const Checkpoint checkpoint = whole.checkpoint();
+  Trainer second = small_trainer("mamba", {.steps = 9});
+  second.set_lr(schedule);
+  second.restore(checkpoint);
+  for (int i = 0; i < 4; ++i) {
+    whole.step(), second.step();
+    EXPECT_EQ(second.report().lr, whole.report().lr);
+  }
+  EXPECT_EQ(second.training().fingerprint(), whole.training().fingerprint());
+}
+
 TEST(Trainer, ACheckpointKnowsItsSchedule) {
   Trainer linear =
       small_trainer("gpt", {.steps = 3, .warmup = 1, .lr_schedule = LrSchedule::linear});

@@ -108,12 +108,41 @@ test('a trainer that continues from a checkpoint has the weights of one that wen
   for (const trainer of [whole, first, second]) trainer.destroy();
 });
 
+test('the learning rate of a trainer may be set', async () => {
+  const tokenizer = await Tokenizer.bytes();
+  const spec = { text, tokenizer, model, training, device: 'cpu', worker: false };
+  const trainer = await TextTrainer.create(spec);
+  const rates = async (steps) => {
+    const all = [];
+    for (let i = 0; i < steps; ++i) all.push((await trainer.step()).lr);
+    return all;
+  };
+  await rates(2);
+  await trainer.setLR(0.003);
+  assert.deepEqual(await rates(2), [0.003, 0.003]);
+  void trainer.setLR(tg.lr.linear({ peak: 0.04, final: 0, steps: 4 })); // in the order of the calls
+  assert.deepEqual(await rates(2), [0.04, 0.03]);
+  const checkpoint = await trainer.save();
+  const after = await rates(1);
+  await trainer.load(checkpoint); // the schedule goes on where it was
+  assert.deepEqual(await rates(1), after);
+  await assert.rejects(
+    trainer.setLR(() => 0.1),
+    /a text model takes a number/,
+  );
+  await assert.rejects(trainer.setLR(-1), /lr: a rate must be/);
+  trainer.destroy();
+});
+
 test('a trainer and a generator recover from a lost device', async () => {
   const tokenizer = await Tokenizer.bytes();
   const spec = { text, tokenizer, model, training, device: 'cpu', snapshotEvery: 4 };
   const bytes = async (lose) => {
     const trainer = await TextTrainer.create(spec);
     for (let i = 0; i < 12; ++i) {
+      // Once before the first snapshot, once after it.
+      if (i === 1) await trainer.setLR(0.02);
+      if (i === 6) await trainer.setLR(tg.lr.linear({ peak: 0.02, final: 0, steps: 8 }));
       if (lose && i % 5 === 2) trainer.loseDevice();
       assert.equal((await trainer.step()).kind, 'completed');
     }

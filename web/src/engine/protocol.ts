@@ -87,6 +87,7 @@ export type ModelCommand =
 
 export type TextCommand =
   | { readonly kind: 'trainStep' }
+  | { readonly kind: 'setLr'; readonly lr: Json }
   | { readonly kind: 'validate'; readonly tokens: number }
   | { readonly kind: 'checkpoint' }
   | { readonly kind: 'restoreCheckpoint'; readonly bytes: Uint8Array<ArrayBuffer> }

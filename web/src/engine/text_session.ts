@@ -1,6 +1,6 @@
 // Language models on text in an engine: training and generation.
 import { TensorgradError } from '../wasm/errors.js';
-import { jsonText } from '../trace/recording.js';
+import { jsonText, type Json } from '../trace/recording.js';
 import type { Handle } from '../wasm/library.js';
 import type { Command, Create, CreateGenerator, CreateTrainer, TextCommand } from './protocol.js';
 import type { Place, Session } from './session.js';
@@ -97,8 +97,14 @@ abstract class TextSession implements Session {
   }
 }
 
+interface TrainerSnapshot {
+  readonly checkpoint: Uint8Array<ArrayBuffer>;
+  readonly lr: Json | undefined;
+}
+
 class TrainerSession extends TextSession {
   protected readonly kind = 'trainer';
+  private lr: Json | undefined; // if it was changed
 
   constructor(private readonly create: CreateTrainer) {
     super();
@@ -127,22 +133,24 @@ class TrainerSession extends TextSession {
   }
 
   changes(command: Command): boolean {
-    return command.kind === 'trainStep' || command.kind === 'restoreCheckpoint';
+    return ['trainStep', 'setLr', 'restoreCheckpoint'].includes(command.kind);
   }
   override slow(command: Command): boolean {
-    return command.kind !== 'trainStep'; // steps keep their order by themselves
+    return !['trainStep', 'setLr'].includes(command.kind); // these keep their order by themselves
   }
 
   protected begin(command: TextCommand): unknown {
     switch (command.kind) {
       case 'trainStep':
         return this.value('trainer_step');
+      case 'setLr':
+        return this.setLr(command.lr);
       case 'validate':
         return this.value('trainer_validate', BigInt(command.tokens));
       case 'checkpoint':
-        return this.snapshot();
+        return this.save();
       case 'restoreCheckpoint':
-        return this.restore(command.bytes);
+        return this.load(command.bytes);
       case 'generate':
         return this.write(command);
       default:
@@ -150,7 +158,12 @@ class TrainerSession extends TextSession {
     }
   }
 
-  snapshot(): Promise<Uint8Array<ArrayBuffer>> {
+  private setLr(lr: Json): void {
+    this.place.lib.need('trainer_set_lr', this.handle, jsonText(lr));
+    this.lr = lr;
+  }
+
+  private save(): Promise<Uint8Array<ArrayBuffer>> {
     const { lib, pump } = this.place;
     return pump.watch(lib.need('trainer_checkpoint', this.handle), (future) => {
       const checkpoint = lib.need('future_checkpoint', future);
@@ -162,10 +175,9 @@ class TrainerSession extends TextSession {
     });
   }
 
-  async restore(snapshot: unknown): Promise<void> {
-    if (snapshot === undefined) return;
+  private async load(bytes: Uint8Array): Promise<void> {
     const { lib, pump } = this.place;
-    const checkpoint = lib.withBytes(snapshot as Uint8Array, (pointer, size) =>
+    const checkpoint = lib.withBytes(bytes, (pointer, size) =>
       lib.need('checkpoint_load', pointer, size, 'checkpoint'),
     );
     try {
@@ -174,6 +186,18 @@ class TrainerSession extends TextSession {
     } finally {
       lib.call('checkpoint_free', checkpoint);
     }
+  }
+
+  async snapshot(): Promise<TrainerSnapshot> {
+    const { lr } = this;
+    return { checkpoint: await this.save(), lr };
+  }
+
+  async restore(snapshot: unknown): Promise<void> {
+    const { checkpoint, lr } = (snapshot ?? {}) as Partial<TrainerSnapshot>;
+    this.lr = undefined;
+    if (lr !== undefined) this.setLr(lr); // before load(), which restores where a schedule started
+    if (checkpoint) await this.load(checkpoint);
   }
 
   steps(): number {

@@ -2,8 +2,10 @@
 import type { Channel } from '../engine/channel.js';
 import type { EngineEvent } from '../engine/protocol.js';
 import { siteOf } from '../trace/site.js';
+import { TensorgradError } from '../wasm/errors.js';
 import { callUser, EngineHandle, guarded, located, progressOf } from '../compile/handle.js';
 import { openChannel } from '../compile/open.js';
+import { rateOf, type Schedule } from '../compile/rates.js';
 import type { NotCompleted, RunOptions } from '../compile/specs.js';
 import {
   camelKeys,
@@ -177,6 +179,22 @@ export class TextTrainer extends TextHandle {
         loss: loss ?? NaN,
         gradNorm: grad_norm ?? NaN,
       };
+    });
+  }
+
+  /**
+   * Sets the learning rate of all later steps. A schedule starts with the next step. Checkpoints do
+   * not contain it: call setLR() and then load() to continue such a run.
+   */
+  setLR(lr: number | Schedule): Promise<void> {
+    return located(siteOf(this.setLR), async () => {
+      const rate = rateOf(lr);
+      if (!('json' in rate))
+        throw new TensorgradError(
+          'setLR: a text model takes a number, or a schedule that the library computes\n' +
+            '  hint: no function and no startStep, and a warmup whose peak is that of `after`',
+        );
+      await this.channel.request({ kind: 'setLr', lr: rate.json });
     });
   }
 
