@@ -1,0 +1,477 @@
+// A page that trains: page() adds the frame to it, and runs its loop. The states are in states.js.
+//
+// One loop does everything with the model, one thing after the other: jobs that the visitor asked
+// for (reset, load, another device), otherwise rounds while the state is running. A round is
+// `count` steps, of which only the last is read; count follows the time that rounds take.
+import { brief, addFrame, download, gpuName, grouped, pause } from './frame.js';
+import { Chart } from './chart.js';
+import { generator } from './random.js';
+import { History } from './history.js';
+import { sourcePanes } from './source.js';
+import { State, after } from './states.js';
+import { forget, store, stored } from './storage.js';
+
+const roundMs = 50; // that a round takes
+const busyMs = 8; // after which the main thread lets others work
+const drawMs = 100; // at least, from one drawing to the next
+const storeMs = 10_000;
+const mostSteps = 1000; // of a round
+
+/** The result of a step or a run; throws its error if it failed. */
+export function value(result) {
+  if (result.kind === 'failed') throw result.error;
+  if (result.kind === 'aborted') throw new Aborted();
+  return result;
+}
+
+/** The model was destroyed meanwhile. */
+class Aborted extends Error {}
+
+/** Makes the page of `spec` and starts it: see web/gallery/README.md. */
+export function page(spec) {
+  const it = new Page(spec);
+  void it.live();
+}
+
+class Page {
+  state = State.opening;
+  jobs = [];
+  step = 0;
+  losses = new History();
+  scores = new History();
+  count = 1;
+  wake = () => {};
+
+  constructor(spec) {
+    const url = new URL(location.href).searchParams;
+    this.spec = { threads: 1, sources: ['model.js', 'page.js'], ...spec };
+    this.small = url.has('small');
+    this.limit = Number(url.get('steps') ?? Infinity);
+    this.paused = url.has('paused');
+    this.device = url.get('device') ?? 'auto';
+    this.threads = Number(url.get('threads') ?? this.spec.threads);
+    this.fixedSeed = url.has('seed');
+    this.seed = this.fixedSeed ? Number(url.get('seed')) : newSeed();
+    this.rate = spec.rate;
+    this.key = `${spec.name}${this.small ? ' small' : ''}`;
+    this.parts = addFrame(spec);
+    this.lossChart = new Chart(this.parts.losses, {
+      logarithmic: true, faint: '--accent-faint', strong: '--accent',
+    });
+    if (spec.score)
+      this.scoreChart = new Chart(this.parts.scores, { faint: '--second-faint', strong: '--second' });
+    sourcePanes(this.parts.source, this.spec.sources);
+    this.listen();
+    this.showRate();
+    this.show();
+  }
+
+  // ---- states
+
+  /** An event leads to another state. */
+  enter(event) {
+    this.state = after(this.state, event);
+    // Nothing runs in the background.
+    if (this.state === State.running && document.hidden) this.state = after(this.state, 'hide');
+    this.show();
+    this.wake();
+  }
+  fail(error) {
+    if (error instanceof Aborted || this.closed) return;
+    this.parts.problem.textContent = error.message;
+    this.enter('fail');
+  }
+  say(text) {
+    this.parts.note.textContent = text;
+  }
+
+  // ---- the loop
+
+  async live() {
+    await this.open(this.device).catch((error) => this.fail(error));
+    if (this.subject) await this.find().catch((error) => this.fail(error));
+    while (!this.closed) {
+      const job = this.jobs.shift();
+      if (!job && this.state !== State.running) {
+        this.busy(false);
+        await new Promise((wake) => (this.wake = wake));
+        continue;
+      }
+      this.busy(true);
+      try {
+        await (job ?? (() => this.round()))();
+      } catch (error) {
+        this.fail(error);
+      }
+      await pause();
+    }
+  }
+  busy(on) {
+    this.parts.status.ariaBusy = String(on);
+  }
+  /** Does something with the model between two rounds. */
+  later(job) {
+    this.jobs.push(job);
+    this.wake();
+  }
+
+  async round() {
+    const { subject } = this;
+    if (this.rateSet !== this.rate) await this.setRate();
+    const count = Math.max(1, Math.min(this.small ? 1 : this.count, this.limit - this.step));
+    const began = performance.now();
+    let busySince = began;
+    let last;
+    for (let i = 0; i < count; ++i) {
+      last = await this.oneStep(subject, i === count - 1);
+      if (performance.now() - busySince < busyMs) continue;
+      await pause();
+      busySince = performance.now();
+    }
+    const { loss, step } = value(await last.result);
+    const took = performance.now() - began;
+    this.step = step ?? this.step;
+    this.loss = loss;
+    this.losses.add(this.step, loss);
+    this.count = Math.ceil(
+      Math.min(count * Math.min(Math.max(roundMs / took, 0.5), 2), mostSteps),
+    );
+    this.meter(count);
+    const done = this.step >= this.limit;
+    if (done || performance.now() > (this.drawAt ?? 0)) await this.draw();
+    else this.show();
+    if (done || performance.now() > this.storeAt) await this.keep();
+    if (done) this.enter('pause');
+  }
+
+  /** Starts a step. The promise is in an object: a step that nobody reads is not awaited. */
+  async oneStep(subject, read) {
+    const n = this.step++;
+    if (subject.step) return { result: await subject.step(n) };
+    const feed = await subject.batch(generator(this.seed, n), n);
+    return { result: subject.train.step(feed, read ? {} : { read: false }) };
+  }
+
+  async draw() {
+    const began = performance.now();
+    const score = await this.subject.draw?.({ step: this.step, loss: this.loss });
+    if (score !== undefined) {
+      this.score = score;
+      if (this.scores.steps.at(-1) !== this.step) this.scores.add(this.step, score);
+    }
+    this.lossChart.draw(this.losses);
+    this.scoreChart?.draw(this.scores);
+    this.show();
+    // Drawing takes at most a quarter of the time.
+    const ended = performance.now();
+    this.drawAt = ended + Math.max(drawMs, 3 * (ended - began));
+  }
+
+  /** Steps per second, over the last two seconds. */
+  meter(steps) {
+    const now = performance.now();
+    this.times = (this.times ?? []).filter(([time]) => now - time < 2000);
+    this.times.push([now, steps]);
+    const [[first, before]] = this.times;
+    const made = this.times.reduce((sum, [, count]) => sum + count, 0) - before;
+    this.speed = now > first ? (1000 * made) / (now - first) : undefined;
+  }
+
+  // ---- jobs
+
+  /** Opens the model on a device. The model that was open before has to be replaced by the caller. */
+  async open(device) {
+    const { spec, seed, rate, small, threads } = this;
+    const onProgress = ({ work, done, total }) => this.say(`${work}: ${done} of ${total}`);
+    const run = { device, threads, seed, onProgress };
+    const redraw = () => this.later(() => this.draw());
+    this.subject = await spec.open({ run, rate, small, redraw });
+    this.rateSet = this.rate;
+    this.say('');
+    this.watch();
+    await this.showDevice();
+  }
+
+  /** Looks for a stored run, and asks whether to go on with it. */
+  async find() {
+    const run = await stored(this.key);
+    if (run) {
+      try {
+        await this.restore(run);
+        await this.draw();
+        this.parts.asked.textContent = `You trained this page for ${grouped(this.step)} steps.`;
+        return this.enter('ask');
+      } catch (error) {
+        if (error instanceof Aborted) throw error;
+        await forget(this.key);
+        await this.begin();
+        this.say('A stored run was dropped: it belongs to another version of this model.');
+      }
+    }
+    await this.draw();
+    this.storeAt = performance.now() + storeMs;
+    this.enter(this.paused ? 'pause' : 'start');
+  }
+
+  /** A run from its first step. */
+  async begin() {
+    const { subject, fixedSeed } = this;
+    if (!fixedSeed) this.seed = newSeed();
+    const options = fixedSeed ? {} : { seed: this.seed };
+    if (!subject.replaces) await subject.train.reset({ ...options, seed: this.seed });
+    await subject.reset?.({ seed: this.seed });
+    this.step = 0;
+    this.loss = this.score = this.speed = undefined;
+    this.losses = new History();
+    this.scores = new History();
+    this.times = [];
+    this.rateSet = undefined;
+    this.watch();
+  }
+
+  async reset() {
+    await this.begin();
+    await forget(this.key);
+    this.parts.problem.textContent = '';
+    this.say('');
+    await this.draw();
+  }
+
+  async restore({ checkpoint, step, seed, rate, losses, scores, loss }) {
+    await this.subject.train.load(checkpoint);
+    [this.step, this.seed, this.loss] = [step, seed, loss];
+    this.losses = new History(losses);
+    this.scores = new History(scores);
+    this.rate = rate;
+    this.rateSet = undefined;
+    this.showRate();
+  }
+
+  /** Stores the run. */
+  async keep() {
+    this.storeAt = performance.now() + storeMs;
+    if (this.step === 0) return;
+    const { step, seed, rate, loss } = this;
+    const run = {
+      checkpoint: await this.subject.train.save(),
+      step, seed, rate, loss,
+      losses: this.losses.toJSON(),
+      scores: this.scores.toJSON(),
+    };
+    if ((await store(this.key, run)) || this.toldStorage) return;
+    this.toldStorage = true;
+    this.say('The browser does not store this run. The button Save makes a file of it.');
+  }
+
+  async save() {
+    download(await this.subject.train.save(), `${this.spec.name}.safetensors`);
+  }
+
+  async load(file) {
+    this.parts.problem.textContent = '';
+    try {
+      const bytes = new Uint8Array(await file.arrayBuffer());
+      const info = await this.subject.train.load(bytes);
+      this.step = info?.step ?? stepOf(bytes);
+      this.seed = info?.seed ?? this.seed;
+    } catch (error) {
+      if (this.closed) return;
+      this.parts.problem.textContent = `${file.name} could not be loaded. ${error.message}`;
+      return;
+    }
+    if (this.state === State.asking) this.enter('pause');
+    this.loss = this.score = undefined;
+    this.losses = new History();
+    this.scores = new History();
+    this.rateSet = undefined;
+    this.say(`${file.name}: step ${grouped(this.step)}.`);
+    await this.draw();
+  }
+
+  async setRate() {
+    const { subject, rate } = this;
+    if (subject.setRate) await subject.setRate(rate);
+    else await subject.train.setLR?.(rate);
+    this.rateSet = rate;
+  }
+
+  /** Opens the model on another device with the weights of now. A failure changes nothing. */
+  async move(device) {
+    const { subject, state, parts } = this;
+    this.enter('open');
+    parts.problem.textContent = '';
+    try {
+      const checkpoint = subject && this.step > 0 ? await subject.train.save() : undefined;
+      await this.open(device);
+      if (checkpoint) await this.subject.train.load(checkpoint);
+      this.rateSet = undefined;
+      this.count = 1;
+      this.device = device;
+      close(subject);
+    } catch (error) {
+      if (this.subject !== subject) close(this.subject);
+      this.subject = subject;
+      parts.device.value = this.device;
+      if (!subject) throw error;
+      parts.problem.textContent = error.message;
+      await this.showDevice();
+    }
+    await this.draw();
+    const on = [State.running, State.hidden, State.lost].includes(state);
+    if (state === State.asking) this.enter('ask');
+    else this.enter(on || state === State.opening ? 'start' : 'pause');
+  }
+
+  // ---- what happens to the page
+
+  /** Listens to the handle of the model, which a reset may have replaced. */
+  watch() {
+    const { train } = this.subject;
+    if (this.watched === train) return;
+    this.watched = train;
+    train.addEventListener('devicelost', ({ message }) => {
+      if (this.watched !== train) return;
+      this.say(`The device was lost: ${message} The page opens it again.`);
+      this.enter('lose');
+    });
+    train.addEventListener('recovered', ({ repeatedSteps }) => {
+      if (this.watched !== train) return;
+      const steps = repeatedSteps === 1 ? '1 step' : `${grouped(repeatedSteps)} steps`;
+      this.say(`The device was lost. The page goes on where it was: it repeated ${steps}.`);
+      this.enter('recover');
+      void this.showDevice();
+    });
+  }
+
+  listen() {
+    const { start, reset, rate, device, save, load, 'go-on': goOn, afresh, compiler } = this.parts;
+    device.value = this.device;
+    start.onclick = () => {
+      if ([State.running, State.lost, State.hidden].includes(this.state)) {
+        this.enter('pause');
+        this.later(() => this.draw());
+        this.later(() => this.keep());
+      } else this.start();
+    };
+    goOn.onclick = () => this.start();
+    afresh.onclick = () => this.startAfresh();
+    reset.onclick = () => {
+      if (this.state === State.asking) this.startAfresh();
+      else this.later(() => this.reset());
+    };
+    rate.oninput = () => {
+      this.rate = this.spec.rate * 10 ** Number(rate.value);
+      this.showRate();
+    };
+    device.onchange = () => this.later(() => this.move(device.value));
+    save.onclick = () => this.later(() => this.save());
+    load.onchange = () => {
+      const [file] = load.files;
+      load.value = '';
+      if (file) this.later(() => this.load(file));
+    };
+    compiler.ontoggle = () => this.showCompiler();
+    document.addEventListener('visibilitychange', () => {
+      this.enter(document.hidden ? 'hide' : 'show');
+      if (document.hidden && this.state === State.hidden) this.later(() => this.keep());
+    });
+    addEventListener('pagehide', () => {
+      this.closed = true;
+      close(this.subject);
+    });
+    addEventListener('pageshow', ({ persisted }) => persisted && location.reload());
+  }
+
+  start() {
+    this.parts.problem.textContent = '';
+    if (this.step >= this.limit) this.limit = Infinity; // the visitor wants more
+    this.enter('start');
+  }
+  startAfresh() {
+    this.later(async () => {
+      await this.reset();
+      this.enter('start');
+    });
+  }
+
+  async showCompiler() {
+    const { compiler } = this.parts;
+    const [element] = compiler.getElementsByTagName('div');
+    if (!compiler.open || !this.subject || this.inspected === this.subject) return;
+    this.inspected = this.subject;
+    try {
+      const { compilerPanel } = await import('./compiler.js');
+      element.replaceChildren();
+      await compilerPanel(element, this.subject);
+    } catch (error) {
+      element.textContent = `The compiler's view could not be opened. ${error.message}`;
+    }
+  }
+
+  // ---- showing
+
+  showRate() {
+    const { rate, 'rate-value': text, status } = this.parts;
+    rate.value = Math.log10(this.rate / this.spec.rate);
+    text.textContent = brief(this.rate);
+    rate.setAttribute('aria-valuetext', brief(this.rate));
+    status.dataset.rate = this.rate;
+  }
+
+  async showDevice() {
+    const { train } = this.subject;
+    const { device = 'cpu', gpu, threads = this.threads } = train;
+    this.parts.status.dataset.device = device;
+    if (device !== 'cpu') {
+      const name = await gpuName();
+      this.parts.where.textContent = name ? `GPU: ${name}` : 'GPU';
+      return;
+    }
+    const why = gpu && gpu.reason !== 'not-asked' ? ` ${gpu.message}` : '';
+    this.parts.where.textContent = `CPU, ${threads === 1 ? '1 thread' : `${threads} threads`}.${why}`;
+  }
+
+  show() {
+    const { status, start, reset, save, question } = this.parts;
+    const { state, step, loss, score, speed, subject } = this;
+    const on = [State.running, State.lost, State.hidden].includes(state);
+    Object.assign(status.dataset, { state, step, loss: loss ?? '', score: score ?? '' });
+    const write = (name, text) => {
+      const element = status.querySelector(name);
+      if (element.textContent !== text) element.textContent = text;
+    };
+    write('.state', names[state]);
+    write('.step', grouped(step));
+    write('.loss', brief(loss));
+    write('.score', brief(score));
+    write('.speed', on && speed ? grouped(Math.round(speed)) : '–');
+    const label = on ? 'Pause' : 'Start';
+    if (start.textContent !== label) start.textContent = label;
+    start.disabled = reset.disabled = save.disabled = !subject || state === State.opening;
+    question.hidden = state !== State.asking;
+  }
+}
+
+const names = {
+  opening: 'Opening …',
+  asking: 'Waiting',
+  running: 'Training',
+  paused: 'Paused',
+  hidden: 'In the background',
+  lost: 'Device lost',
+  failed: 'Stopped',
+};
+
+const newSeed = () => Math.floor(Math.random() * 2 ** 31);
+
+function close(subject) {
+  subject?.destroy?.();
+  subject?.train.destroy();
+}
+
+/** The step that a checkpoint was written after, from the text at its start. */
+function stepOf(bytes) {
+  const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
+  const { __metadata__: about = {} } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + size)));
+  return Number(about.step ?? 0);
+}
