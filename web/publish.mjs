@@ -1,31 +1,23 @@
-// What ./tg web does with the package that was built: serve a page that trains with it, pack it for
-// npm, write a folder for a web server, or tell its size. What was made goes to stdout, the rest to
-// stderr.
+// What ./tg web does with the package that was built: serve the site that site.mjs assembles, write
+// it to a folder for a web server, pack the package for npm, or tell its size. What was made goes to
+// stdout, the rest to stderr.
 //
 //   node web/publish.mjs serve|pack|out|sizes PACKAGE ARGUMENT [--json]
 import { execFile } from 'node:child_process';
-import { copyFile, cp, mkdir, readFile, readdir } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 
 import { serve } from './serve.mjs';
+import { make_site } from './site.mjs';
 
-const web = dirname(fileURLToPath(import.meta.url));
-const page = 'hello.html';
 const [action, folder, argument, ...options] = process.argv.slice(2);
 
 const say = (text) => process.stderr.write(`tg: ${text}\n`);
 // One line on stdout: JSON for programs, `text` for people and scripts.
 const answer = (text, fields) =>
   process.stdout.write(options.includes('--json') ? `${JSON.stringify(fields)}\n` : `${text}\n`);
-
-// The names of the files that run, below dist/ of the package.
-async function runtime_files() {
-  const names = await readdir(join(folder, 'dist'));
-  return names.filter((name) => /\.(js|mjs|wasm)$/.test(name)).sort();
-}
 
 // Bytes that a page downloads, compressed.
 async function download(entry, binary) {
@@ -45,13 +37,16 @@ async function download(entry, binary) {
 
 const actions = {
   async serve() {
-    const folders = { '/': web, '/tensorgrad/': folder };
+    const site = join(dirname(resolve(folder)), 'site');
+    await rm(site, { recursive: true, force: true });
+    await make_site(resolve(folder), site);
+    const folders = { '/': site };
     const wanted = argument === '' ? 8080 : Number(argument);
-    const server = await serve({ folders, port: wanted, index: page }).catch((error) => {
+    const server = await serve({ folders, port: wanted }).catch((error) => {
       if (error.code !== 'EADDRINUSE' || argument !== '') throw error;
-      return serve({ folders, index: page });
+      return serve({ folders });
     });
-    const address = `${server.origin}/${page}`;
+    const address = `${server.origin}/`;
     answer(address, { event: 'serving', address });
     say('press ctrl-C to stop');
   },
@@ -68,13 +63,9 @@ const actions = {
     answer(file, { event: 'done', file });
   },
 
-  // The page finds the package beside itself, so that the folder may lie anywhere on a server.
   async out() {
     const place = resolve(argument);
-    await mkdir(join(place, 'tensorgrad/dist'), { recursive: true });
-    for (const name of [page, 'index.html']) await copyFile(join(web, page), join(place, name));
-    for (const name of await runtime_files())
-      await cp(join(folder, 'dist', name), join(place, 'tensorgrad/dist', name));
+    await make_site(resolve(folder), place);
     answer(place, { event: 'done', folder: place });
     say('copy the folder to a web server; threads need the headers that docs/browser.md names');
   },

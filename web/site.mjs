@@ -2,7 +2,7 @@
 // and the list of ops as pages. All links are relative, so that the site works from any folder.
 //
 //   node web/site.mjs PACKAGE OUT
-import { cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, posix, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -76,7 +76,7 @@ export function page_of(markdown, path) {
       return address ? `<a href="${escaped(address)}">${inner}</a>` : inner;
     },
   };
-  const body = new Marked({ renderer }).parse(markdown);
+  const body = new Marked({ renderer }).parse(markdown.replace(/^<!--.*?-->\s*/s, ''));
   const contents = headings.map(({ id, inner }) => `<li><a href="#${id}">${inner}</a></li>\n`);
   const nav = `<nav aria-label="Contents"><ul class="contents">\n${contents.join('')}</ul></nav>\n`;
   return `<!doctype html>
@@ -116,12 +116,8 @@ async function add_digits(folder) {
   await digits?.(folder);
 }
 
-/** Writes the site to the folder `out`; `folder` is the package. */
+/** Writes the site to the folder `out`, whose other files stay. `folder` is the package. */
 export async function make_site(folder, out) {
-  await mkdir(out, { recursive: true });
-  // Files of an earlier site; other files in the folder stay.
-  for (const name of [...(await readdir(join(web, 'gallery'))), 'tensorgrad', 'vendor'])
-    await rm(join(out, name), { recursive: true, force: true });
   await cp(join(web, 'gallery'), out, { recursive: true });
   for (const name of await runtime_files(folder))
     await cp(join(folder, 'dist', name), join(out, 'tensorgrad/dist', name));

@@ -10,16 +10,32 @@ document.head.append(link);
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
-function smoothed(values) {
-  const weight = Math.min(0.25, 20 / values.length);
+// An exponential moving average: of the logarithms, where the axis has them.
+function smoothed(values, logarithmic) {
+  const weight = Math.max(0.05, Math.min(0.3, 30 / values.length));
+  const [to, from] = logarithmic ? [Math.log, Math.exp] : [Number, Number];
   let mean;
-  return values.map((value) => (mean = mean === undefined ? value : mean + weight * (value - mean)));
+  return values.map((value) => {
+    mean = mean === undefined ? to(value) : mean + weight * (to(value) - mean);
+    return from(mean);
+  });
 }
 
 const short = (value) =>
   value !== 0 && (Math.abs(value) < 0.01 || Math.abs(value) >= 1e5)
-    ? value.toExponential(0).replace('e', 'e').replace('+', '')
+    ? value.toExponential(0).replace('+', '')
     : String(Number(value.toPrecision(3)));
+
+const texts = (_, marks) => marks.map((mark) => (mark === null ? '' : short(mark)));
+// Of the marks of a logarithmic axis, the powers of ten.
+const powers = (_, marks) =>
+  marks.map((mark) => (Number.isInteger(Math.round(Math.log10(mark) * 1e6) / 1e6) ? mark : null));
+const tens = (axis) => ({
+  ...axis,
+  filter: powers,
+  grid: { ...axis.grid, filter: powers },
+  ticks: { ...axis.ticks, filter: powers },
+});
 
 /** A chart of a History in `element`. The axis is logarithmic while all values are positive. */
 export class Chart {
@@ -50,7 +66,7 @@ export class Chart {
 
   data() {
     const { steps, values } = this.history;
-    return [steps, values, smoothed(values)];
+    return [steps, values, smoothed(values, this.logarithmic)];
   }
 
   build() {
@@ -70,7 +86,7 @@ export class Chart {
       scales: { x: { time: false }, y },
       axes: [
         { ...axis, size: 28, values: (_, marks) => marks.map((mark) => mark.toLocaleString('en')) },
-        { ...axis, size: 52, values: (_, marks) => marks.map((mark) => (mark === null ? '' : short(mark))) },
+        this.logarithmic ? tens({ ...axis, size: 52, values: texts }) : { ...axis, size: 52, values: texts },
       ],
       series: [
         {},

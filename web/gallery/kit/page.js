@@ -12,6 +12,7 @@ import { State, after } from './states.js';
 import { forget, store, stored } from './storage.js';
 
 const roundMs = 50; // that a round takes
+const leastMs = 16; // also if it is small
 const busyMs = 8; // after which the main thread lets others work
 const drawMs = 100; // at least, from one drawing to the next
 const storeMs = 10_000;
@@ -133,15 +134,17 @@ class Page {
     this.step = step ?? this.step;
     this.loss = loss;
     this.losses.add(this.step, loss);
-    this.count = Math.ceil(
-      Math.min(count * Math.min(Math.max(roundMs / took, 0.5), 2), mostSteps),
-    );
+    // It grows slowly, so that the beginning can be seen.
+    const most = Math.min(mostSteps, Math.max(count + 1, 1.05 * count));
+    this.count = Math.ceil(Math.min((count * roundMs) / took, most));
     this.meter(count);
     const done = this.step >= this.limit;
     if (done || performance.now() > (this.drawAt ?? 0)) await this.draw();
     else this.show();
     if (done || performance.now() > this.storeAt) await this.keep();
     if (done) this.enter('pause');
+    const left = leastMs - (performance.now() - began);
+    if (left > 0) await new Promise((resolve) => setTimeout(resolve, left));
   }
 
   /** Starts a step. The promise is in an object: a step that nobody reads is not awaited. */
@@ -225,6 +228,7 @@ class Page {
     this.losses = new History();
     this.scores = new History();
     this.times = [];
+    this.count = 1;
     this.rateSet = undefined;
     this.watch();
   }
