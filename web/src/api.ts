@@ -53,6 +53,7 @@ export {
   type GraphTensor,
   type OpNode,
 } from './compile/ir.js';
+export { compilerStages, type StageInfo } from './compile/stages.js';
 export type { Counts, GpuReport, KernelInfo } from './engine/protocol.js';
 export { loadSafetensors, saveSafetensors, type SafetensorsData } from './files/safetensors.js';
 export { readCheckpoint, type CheckpointContents } from './files/checkpoint.js';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { tg } from './package.mjs';
 
-const { Linear, mean, Module, relu, square, sub, trace, traceForward } = tg;
+const { compilerStages, Linear, mean, Module, relu, square, sub, trace, traceForward } = tg;
 
 class Net extends Module {
   l1 = new Linear(4, 8);
@@ -73,4 +73,11 @@ test('a handle has the graph of its step, and captures have names', async () => 
 test('the same model twice gives the same graph', async () => {
   const [a, b] = [await trace(spec), await trace(spec)];
   assert.deepEqual(a.graph.ops, b.graph.ops);
+});
+
+test('compilerStages: what is true after each stage', async () => {
+  const stages = await compilerStages();
+  const names = stages.map(({ name }) => name);
+  assert.deepEqual([names[0], names.at(-1)], ['trace', 'load']);
+  for (const { what, from, to } of stages) assert.ok(what && from && to);
 });
