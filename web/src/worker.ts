@@ -50,6 +50,7 @@ async function start(): Promise<void> {
     if ('open' in message) {
       const opening = Engine.open(message.open, (event) => send({ event }), makeTextSession);
       engine = opening.then((made) => made.engine);
+      engine.catch(() => undefined); // the answer below says why
       return (await opening).opened;
     }
     const running = await engine!;

@@ -15,8 +15,15 @@ export const root = fileURLToPath(new URL('../../../', import.meta.url));
 export const builds = process.env.TENSORGRAD_WEB_BUILDS ?? `${root}build`;
 export const package_folder = `${builds}/web/package`;
 
+const host = '127.0.0.1';
+// A name that is no localhost: its pages are not secure, and have no WebGPU.
+const insecure = 'insecure.test';
+
 const args = [
   '--no-sandbox', // CI runs as root
+  `--host-resolver-rules=MAP ${insecure} ${host}`,
+];
+const swiftshader = [
   '--enable-unsafe-webgpu',
   '--enable-unsafe-swiftshader',
   '--use-webgpu-adapter=swiftshader',
@@ -25,13 +32,20 @@ const args = [
   '--disable-gpu-process-crash-limit',
   '--disable-domain-blocking-for-3d-apis',
 ];
+// What a page finds when it asks for a GPU.
+const adapters = {
+  software: { flags: swiftshader, host },
+  'no-adapter': { flags: ['--disable-gpu'], host },
+  'no-webgpu': { flags: ['--disable-gpu'], host: insecure },
+};
 
 // Opens the browser and a server of `folders`; call close() at the end. By default the page
-// /test.html is empty but for an import map, which finds the package at /tensorgrad/.
+// /test.html is empty but for an import map, which finds the package at /tensorgrad/. `gpu` is one of
+// the adapters above.
 export async function open_browser({
   folders = {},
   isolated = true,
-  webgpu = true,
+  gpu = 'software',
   package_at = package_folder,
 } = {}) {
   const server = await serve({
@@ -44,12 +58,13 @@ export async function open_browser({
       ...folders,
     },
   });
+  const origin = server.origin.replace(host, adapters[gpu].host);
   let browser;
   try {
     browser = await chromium.launch({
       executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
       headless: true,
-      args: webgpu ? args : [...args, '--disable-features=WebGPUService', '--disable-gpu'],
+      args: [...args, ...adapters[gpu].flags],
     });
   } catch (error) {
     await server.close();
@@ -57,7 +72,7 @@ export async function open_browser({
   }
   const problems = [];
   return {
-    origin: server.origin,
+    origin,
     browser,
     problems,
     // Opens a page. Its errors and its requests elsewhere become problems.
@@ -70,10 +85,10 @@ export async function open_browser({
       });
       page.context().on('request', (request) => {
         const url = request.url();
-        if (!url.startsWith(`${server.origin}/`) && !/^(blob|data):/.test(url))
+        if (!url.startsWith(`${origin}/`) && !/^(blob|data):/.test(url))
           problems.push(`the page asked ${url}`);
       });
-      const answer = await page.goto(server.origin + path);
+      const answer = await page.goto(origin + path);
       assert.equal(answer.status(), 200, path);
       return page;
     },

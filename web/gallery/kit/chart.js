@@ -95,5 +95,6 @@ export class Chart {
       ],
     };
     this.plot = new uPlot(options, this.data(), this.element);
+    this.plot.root.ariaHidden = 'true'; // the element has a name
   }
 }

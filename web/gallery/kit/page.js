@@ -25,13 +25,42 @@ export function value(result) {
   return result;
 }
 
-/** The model was destroyed meanwhile. */
-class Aborted extends Error {}
+/** The model was destroyed meanwhile: usually because the visitor leaves. */
+class Aborted extends Error {
+  constructor() {
+    super('The model was destroyed.');
+  }
+}
 
-/** Makes the page of `spec` and starts it: see web/gallery/README.md. */
+/**
+ * Makes a page and starts it:
+ *
+ *   page({
+ *     name: 'sine',             // its folder, and the name of its runs in the browser's storage
+ *     rate: 0.005,              // the learning rate at the start
+ *     loss: 'mean squared error', score: 'accuracy', // what the charts show; score is optional
+ *     sources: ['model.js', 'page.js'], threads: 1,  // the defaults
+ *     async open({ run, rate, small, redraw }) {
+ *       return {
+ *         train: await compile({ ..., optimizer: { kind: 'adam', lr: rate }, ...run }),
+ *         programs: { infer },  // optional: what else the compiler's view can show
+ *         batch: (random, n) => ({ x, y }), // the feed of step n; random is a generator(seed, n)
+ *         draw: async ({ step, loss }) => score, // draws the figures
+ *         reset: async ({ seed }) => {},   // optional: what else a reset does
+ *         destroy: () => {},    // optional: what else ends with the model
+ *       };
+ *     },
+ *   });
+ *
+ * `small` is true where a test wants a much smaller model; redraw() asks for draw() between two
+ * rounds. A model that is no handle of compile() has step(n) in place of batch(), setRate(rate) if
+ * its handle has no setLR(), and `replaces: true` if its reset() does all of a reset.
+ *
+ * The URL may have ?device=cpu, ?threads=2, ?seed=1, ?small, ?paused, and ?steps=200, which pauses
+ * after so many steps, again and again.
+ */
 export function page(spec) {
-  const it = new Page(spec);
-  void it.live();
+  void new Page(spec).live();
 }
 
 class Page {
@@ -47,10 +76,11 @@ class Page {
     const url = new URL(location.href).searchParams;
     this.spec = { threads: 1, sources: ['model.js', 'page.js'], ...spec };
     this.small = url.has('small');
-    this.limit = Number(url.get('steps') ?? Infinity);
+    this.portion = Number(url.get('steps')) || Infinity;
+    this.limit = this.portion;
     this.paused = url.has('paused');
     this.device = url.get('device') ?? 'auto';
-    this.threads = Number(url.get('threads') ?? this.spec.threads);
+    this.threads = Number(url.get('threads')) || this.spec.threads;
     this.fixedSeed = url.has('seed');
     this.seed = this.fixedSeed ? Number(url.get('seed')) : newSeed();
     this.rate = spec.rate;
@@ -78,7 +108,7 @@ class Page {
     this.wake();
   }
   fail(error) {
-    if (error instanceof Aborted || this.closed) return;
+    if (this.closed) return;
     this.parts.problem.textContent = error.message;
     this.enter('fail');
   }
@@ -89,8 +119,10 @@ class Page {
   // ---- the loop
 
   async live() {
-    await this.open(this.device).catch((error) => this.fail(error));
-    if (this.subject) await this.find().catch((error) => this.fail(error));
+    this.later(async () => {
+      await this.open(this.device);
+      await this.find();
+    });
     while (!this.closed) {
       const job = this.jobs.shift();
       if (!job && this.state !== State.running) {
@@ -129,7 +161,9 @@ class Page {
       await pause();
       busySince = performance.now();
     }
-    const { loss, step } = value(await last.result);
+    const result = await last.result;
+    if (result.kind === 'failed') await this.countAgain();
+    const { loss, step } = value(result);
     const took = performance.now() - began;
     this.step = step ?? this.step;
     this.loss = loss;
@@ -145,6 +179,11 @@ class Page {
     if (done) this.enter('pause');
     const left = leastMs - (performance.now() - began);
     if (left > 0) await new Promise((resolve) => setTimeout(resolve, left));
+  }
+
+  /** After a failure: which of the steps were made? The checkpoint knows. */
+  async countAgain() {
+    this.step = stepOf(await this.subject.train.save());
   }
 
   /** Starts a step. The promise is in an object: a step that nobody reads is not awaited. */
@@ -205,7 +244,6 @@ class Page {
         this.parts.asked.textContent = `You trained this page for ${grouped(this.step)} steps.`;
         return this.enter('ask');
       } catch (error) {
-        if (error instanceof Aborted) throw error;
         await forget(this.key);
         await this.begin();
         this.say('A stored run was dropped: it belongs to another version of this model.');
@@ -220,10 +258,10 @@ class Page {
   async begin() {
     const { subject, fixedSeed } = this;
     if (!fixedSeed) this.seed = newSeed();
-    const options = fixedSeed ? {} : { seed: this.seed };
-    if (!subject.replaces) await subject.train.reset({ ...options, seed: this.seed });
+    if (!subject.replaces) await subject.train.reset({ seed: this.seed });
     await subject.reset?.({ seed: this.seed });
     this.step = 0;
+    this.limit = this.portion;
     this.loss = this.score = this.speed = undefined;
     this.losses = new History();
     this.scores = new History();
@@ -244,6 +282,7 @@ class Page {
   async restore({ checkpoint, step, seed, rate, losses, scores, loss }) {
     await this.subject.train.load(checkpoint);
     [this.step, this.seed, this.loss] = [step, seed, loss];
+    this.limit = step + this.portion;
     this.losses = new History(losses);
     this.scores = new History(scores);
     this.rate = rate;
@@ -278,6 +317,7 @@ class Page {
       const info = await this.subject.train.load(bytes);
       this.step = info?.step ?? stepOf(bytes);
       this.seed = info?.seed ?? this.seed;
+      this.limit = this.step + this.portion;
     } catch (error) {
       if (this.closed) return;
       this.parts.problem.textContent = `${file.name} could not be loaded. ${error.message}`;
@@ -304,26 +344,33 @@ class Page {
     const { subject, state, parts } = this;
     this.enter('open');
     parts.problem.textContent = '';
+    if (!subject) {
+      this.device = device;
+      await this.open(device);
+      return this.find();
+    }
     try {
-      const checkpoint = subject && this.step > 0 ? await subject.train.save() : undefined;
+      const checkpoint = this.step > 0 ? await subject.train.save() : undefined;
       await this.open(device);
       if (checkpoint) await this.subject.train.load(checkpoint);
-      this.rateSet = undefined;
-      this.count = 1;
       this.device = device;
       close(subject);
     } catch (error) {
       if (this.subject !== subject) close(this.subject);
       this.subject = subject;
+      this.watch();
       parts.device.value = this.device;
-      if (!subject) throw error;
+      this.say('');
       parts.problem.textContent = error.message;
       await this.showDevice();
     }
+    this.rateSet = undefined;
+    this.count = 1;
+    this.times = [];
     await this.draw();
-    const on = [State.running, State.hidden, State.lost].includes(state);
+    this.showCompiler();
     if (state === State.asking) this.enter('ask');
-    else this.enter(on || state === State.opening ? 'start' : 'pause');
+    else this.enter(trains(state) ? 'start' : 'pause');
   }
 
   // ---- what happens to the page
@@ -351,7 +398,7 @@ class Page {
     const { start, reset, rate, device, save, load, 'go-on': goOn, afresh, compiler } = this.parts;
     device.value = this.device;
     start.onclick = () => {
-      if ([State.running, State.lost, State.hidden].includes(this.state)) {
+      if (trains(this.state)) {
         this.enter('pause');
         this.later(() => this.draw());
         this.later(() => this.keep());
@@ -388,7 +435,7 @@ class Page {
 
   start() {
     this.parts.problem.textContent = '';
-    if (this.step >= this.limit) this.limit = Infinity; // the visitor wants more
+    if (this.step >= this.limit) this.limit += this.portion;
     this.enter('start');
   }
   startAfresh() {
@@ -438,7 +485,7 @@ class Page {
   show() {
     const { status, start, reset, save, question } = this.parts;
     const { state, step, loss, score, speed, subject } = this;
-    const on = [State.running, State.lost, State.hidden].includes(state);
+    const on = trains(state);
     Object.assign(status.dataset, { state, step, loss: loss ?? '', score: score ?? '' });
     const write = (name, text) => {
       const element = status.querySelector(name);
@@ -465,6 +512,9 @@ const names = {
   lost: 'Device lost',
   failed: 'Stopped',
 };
+
+/** Whether it trains, or will by itself. */
+const trains = (state) => [State.running, State.lost, State.hidden].includes(state);
 
 const newSeed = () => Math.floor(Math.random() * 2 ** 31);
 

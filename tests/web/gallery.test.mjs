@@ -1,0 +1,122 @@
+// The site: each page of the gallery learns on the CPU, is small, and can be used and read by everybody;
+// links lead somewhere. The pages lie in a sub-folder of a server without the headers for threads, and
+// the browser has no WebGPU. Screenshots go to build/web/screenshots.
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { after, before, test } from 'node:test';
+
+import { builds, root } from './support/browser.mjs';
+import { contrasts, unnamed } from './support/accessible.mjs';
+import { open_gallery, place, rows, settled } from './support/gallery.mjs';
+
+const source = `${root}web/gallery`;
+const shots = `${builds}/web/screenshots`;
+const shared = ['kit'];
+
+let gallery;
+before(async () => {
+  await mkdir(shots, { recursive: true });
+  gallery = await open_gallery({ gpu: 'no-webgpu', isolated: false });
+});
+after(() => gallery.close());
+
+// What is seen, in all four ways. Nothing is wider than the page.
+async function photograph(page, name) {
+  for (const [width, height] of [[360, 800], [1280, 900]])
+    for (const colorScheme of ['light', 'dark']) {
+      await page.setViewportSize({ width, height });
+      await page.emulateMedia({ colorScheme });
+      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50))));
+      await page.screenshot({ path: `${shots}/${name}-${width}-${colorScheme}.png` });
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, name);
+      assert.deepEqual(await contrasts(page), [], `${name}, ${colorScheme}: contrast below 4.5`);
+    }
+}
+
+async function accessible(page) {
+  assert.deepEqual(await unnamed(page), [], 'without a name');
+  const { lang, headings, title, mains } = await page.evaluate(() => ({
+    lang: document.documentElement.lang,
+    headings: document.querySelectorAll('h1').length,
+    mains: document.querySelectorAll('main').length,
+    title: document.title,
+  }));
+  assert.deepEqual({ lang, headings, mains }, { lang: 'en', headings: 1, mains: 1 });
+  assert.ok(title.length > 5);
+}
+
+test('each page has a folder, a card, and a row in the table of these tests', async () => {
+  const entries = await readdir(source, { withFileTypes: true });
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  const front = await readFile(`${source}/index.html`, 'utf8');
+  const cards = [...front.matchAll(/<a href="(\w+)\/index\.html">/g)].map(([, name]) => name);
+  const names = rows.map(({ name }) => name).sort();
+  assert.deepEqual(folders.filter((name) => !shared.includes(name)).sort(), names);
+  assert.deepEqual(cards.sort(), names);
+});
+
+for (const { name, cpu } of rows) {
+  const { steps, loss: most, score: least } = cpu;
+  const goal = most === undefined ? `the score is at least ${least}` : `the loss is below ${most}`;
+
+  test(`${name}: after ${steps} steps on the CPU, ${goal}`, async (t) => {
+    const page = await gallery.open(name, `seed=1&steps=${steps}`);
+    t.after(() => page.close());
+    const { loss, score, where, problem, device } = await settled(page);
+    assert.equal(problem, '');
+    assert.equal(device, 'cpu');
+    assert.match(where, /^CPU, 1 thread\. This browser has no WebGPU\./);
+    t.diagnostic(`loss ${loss}, score ${score}`);
+    if (most !== undefined) assert.ok(loss < most, `${loss}`);
+    if (least !== undefined) assert.ok(score >= least, `${score}`);
+    for (const id of ['losses', ...(score === undefined ? [] : ['scores'])])
+      assert.equal(await page.locator(`#${id} canvas`).count(), 1, id);
+    await photograph(page, name);
+    for (const summary of await page.locator('#source summary').all()) await summary.click();
+    await page.waitForFunction(() =>
+      [...document.querySelectorAll('#source code')].every((code) => code.childElementCount > 5),
+    );
+    await accessible(page);
+    assert.deepEqual(await contrasts(page), []);
+  });
+
+  test(`${name}: at most 150 lines beside the model`, async () => {
+    let lines = 0;
+    for (const file of ['index.html', 'page.js']) {
+      const text = await readFile(`${source}/${name}/${file}`, 'utf8');
+      lines += text.trimEnd().split('\n').length;
+      for (const line of text.split('\n')) assert.ok(line.length <= 100, `${file}: ${line}`);
+    }
+    assert.ok(lines <= 150, `${lines}`);
+  });
+}
+
+for (const file of ['index.html', 'guide.html', 'ops.html'])
+  test(`${file} can be read, and its links lead somewhere`, async (t) => {
+    const page = await gallery.browser.newPage();
+    t.after(() => page.close());
+    await page.goto(`${gallery.origin}${place}${file}`);
+    await photograph(page, file.replace('.html', ''));
+    await accessible(page);
+    const links = await page.evaluate(() => [...document.links].map(({ href }) => href));
+    assert.ok(links.length >= 3);
+    for (const link of new Set(links)) {
+      const [address, hash] = link.split('#');
+      if (!address.startsWith(gallery.origin)) {
+        assert.match(link, /^https:/);
+        continue;
+      }
+      assert.ok(address.startsWith(`${gallery.origin}${place}`), link);
+      const { status, text } = await page.evaluate(async (address) => {
+        const answer = await fetch(address);
+        return { status: answer.status, text: await answer.text() };
+      }, address);
+      assert.equal(status, 200, link);
+      if (hash) assert.ok(text.includes(`id="${hash}"`), link);
+    }
+  });
+
+test('what npm has brought has its licence', async () => {
+  const files = await readdir(`${gallery.folder}/vendor`);
+  assert.ok(files.includes('uPlot.LICENSE'));
+});
