@@ -14,6 +14,9 @@ import { open_browser, package_folder } from './browser.mjs';
  */
 export const rows = [
   { name: 'sine', cpu: { steps: 400, loss: 1e-3 }, gpu: { steps: 3 } },
+  { name: 'text', cpu: { steps: 300, loss: 0.8, score: 1 }, gpu: { steps: 3 } },
+  { name: 'cartpole', cpu: { steps: 200, score: 200 }, gpu: { steps: 3 } },
+  { name: 'flow', cpu: { steps: 1500, loss: 1.5 }, gpu: { steps: 3 } },
 ];
 
 /** Where the site lies on the server: not at its root, because links must work in any folder. */
