@@ -10,14 +10,16 @@ document.head.append(link);
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
-// An exponential moving average: of the logarithms, where the axis has them.
+// The mean of the neighbours on both sides, fewer at the ends: it does not lag behind the values.
+// Where the axis is logarithmic, it is the mean of the logarithms.
 function smoothed(values, logarithmic) {
-  const weight = Math.max(0.05, Math.min(0.3, 30 / values.length));
   const [to, from] = logarithmic ? [Math.log, Math.exp] : [Number, Number];
-  let mean;
-  return values.map((value) => {
-    mean = mean === undefined ? to(value) : mean + weight * (to(value) - mean);
-    return from(mean);
+  const sums = [0];
+  for (const value of values) sums.push(sums.at(-1) + to(value));
+  const most = Math.ceil(values.length / 40);
+  return values.map((_, i) => {
+    const reach = Math.min(most, i, values.length - 1 - i);
+    return from((sums[i + reach + 1] - sums[i - reach]) / (2 * reach + 1));
   });
 }
 

@@ -67,8 +67,11 @@ export function addFrame({ loss, score }) {
   const stage = main.querySelector('.stage');
   main.before(fragment(top));
   stage.before(fragment(controls));
-  stage.append(chartFigure('losses', `Loss: ${loss}`));
-  if (score) stage.append(chartFigure('scores', score[0].toUpperCase() + score.slice(1)));
+  const charts = document.createElement('div');
+  charts.className = 'charts';
+  charts.append(chartFigure('losses', `Loss: ${loss}`));
+  if (score) charts.append(chartFigure('scores', score[0].toUpperCase() + score.slice(1)));
+  stage.append(charts);
   main.append(fragment(below));
   const parts = {};
   for (const element of document.querySelectorAll('[id]')) parts[element.id] = element;
