@@ -27,6 +27,7 @@ async function photograph(page, name) {
       await page.setViewportSize({ width, height });
       await page.emulateMedia({ colorScheme });
       await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn, 50))));
+      if (await page.locator('#status').count()) await settled(page);
       await page.screenshot({ path: `${shots}/${name}-${width}-${colorScheme}.png` });
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width, name);
       assert.deepEqual(await contrasts(page), [], `${name}, ${colorScheme}: contrast below 4.5`);

@@ -328,6 +328,18 @@ test('a GPU that cannot be had is an error; the page can still go to the CPU', a
   assert.equal((await settled(page)).loss, (await run_of(t, 10)).loss);
 });
 
+test('drawings follow dark and light, also while it is paused', async (t) => {
+  const page = await sine(t, `${cpu}&steps=5`);
+  await settled(page);
+  const drawing = () => page.evaluate(() => document.querySelector('#fit').toDataURL());
+  const light = await drawing();
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.waitForFunction((light) => document.querySelector('#fit').toDataURL() !== light, light);
+  await settled(page);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.waitForFunction((light) => document.querySelector('#fit').toDataURL() === light, light);
+});
+
 test('the source of the page is beside it', async (t) => {
   const page = await sine(t, `${cpu}&paused`);
   await settled(page);

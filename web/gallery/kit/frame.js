@@ -6,8 +6,13 @@ const top = `
 
 const controls = `
   <div class="controls" role="group" aria-label="Training">
-    <button type="button" id="start" class="main" disabled>Start</button>
-    <button type="button" id="reset" disabled>Reset</button>
+    <span class="buttons">
+      <button type="button" id="start" class="main" disabled>Start</button>
+      <button type="button" id="reset" disabled>Reset</button>
+      <button type="button" id="save" disabled>Save</button>
+      <label class="button">Load
+        <input type="file" id="load" accept=".safetensors" class="unseen"></label>
+    </span>
     <label class="rate">Learning rate
       <input type="range" id="rate" min="-2" max="1" step="0.05">
       <output id="rate-value" for="rate" aria-live="off"></output></label>
@@ -17,18 +22,13 @@ const controls = `
         <option value="webgpu">GPU</option>
         <option value="cpu">CPU</option>
       </select></label>
-    <span class="files">
-      <button type="button" id="save" disabled>Save</button>
-      <label class="button">Load
-        <input type="file" id="load" accept=".safetensors" class="unseen"></label>
-    </span>
   </div>
   <output id="status" class="numbers" aria-live="off" data-state="opening">
     <span class="state"></span>
     <span>step <b class="step">0</b></span>
     <span>loss <b class="loss">–</b></span>
     <span class="scored" hidden><span class="score-name"></span> <b class="score">–</b></span>
-    <span><b class="speed">–</b> steps/s</span>
+    <span class="speed"></span>
   </output>
   <p class="device" id="where"></p>
   <p class="note" role="status" id="note"></p>
@@ -86,11 +86,12 @@ const digits = new Intl.NumberFormat('en');
 /** 1234567 is '1,234,567'. */
 export const grouped = (number) => digits.format(number);
 
-/** Three digits: '0.00312', '4.1e-7'. */
+/** Three digits: '0.00312', '2.00', '4.1e-7'. */
 export function brief(number) {
   if (number === undefined || !Number.isFinite(number)) return '–';
   if (number !== 0 && Math.abs(number) < 1e-4) return number.toExponential(1);
-  return Math.abs(number) >= 1000 ? grouped(Math.round(number)) : String(Number(number.toPrecision(3)));
+  if (number === 0) return '0';
+  return Math.abs(number) >= 1000 ? grouped(Math.round(number)) : number.toPrecision(3);
 }
 
 /** The name of the page's GPU, as far as the browser tells it. */

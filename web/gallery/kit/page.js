@@ -422,6 +422,23 @@ class Page {
       if (file) this.later(() => this.load(file));
     };
     compiler.ontoggle = () => this.showCompiler();
+    // Drawings follow the width of the page and its colours.
+    const again = () => {
+      if (this.drawsAgain || !this.subject) return;
+      this.drawsAgain = true;
+      this.later(async () => {
+        this.drawsAgain = false;
+        await this.draw();
+      });
+    };
+    const main = document.querySelector('main');
+    let width = main.clientWidth;
+    new ResizeObserver(() => {
+      if (main.clientWidth === width) return;
+      width = main.clientWidth;
+      again();
+    }).observe(main);
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
     document.addEventListener('visibilitychange', () => {
       this.enter(document.hidden ? 'hide' : 'show');
       if (document.hidden && this.state === State.hidden) this.later(() => this.keep());
@@ -464,8 +481,8 @@ class Page {
   showRate() {
     const { rate, 'rate-value': text, status } = this.parts;
     rate.value = Math.log10(this.rate / this.spec.rate);
-    text.textContent = brief(this.rate);
-    rate.setAttribute('aria-valuetext', brief(this.rate));
+    text.textContent = Number(this.rate.toPrecision(2));
+    rate.setAttribute('aria-valuetext', text.textContent);
     status.dataset.rate = this.rate;
   }
 
@@ -495,7 +512,7 @@ class Page {
     write('.step', grouped(step));
     write('.loss', brief(loss));
     write('.score', brief(score));
-    write('.speed', on && speed ? grouped(Math.round(speed)) : '–');
+    write('.speed', on && speed ? `${grouped(Math.round(speed))} steps/s` : '');
     const label = on ? 'Pause' : 'Start';
     if (start.textContent !== label) start.textContent = label;
     start.disabled = reset.disabled = save.disabled = !subject || state === State.opening;
