@@ -297,7 +297,9 @@ struct PlannedKernel {
 struct DispatchTime {
   std::int64_t kernel = 0;  // index in plan(); some kernels take two dispatches
   std::string name;
-  double microseconds = 0;
+  double microseconds = 0;  // the shortest
+  // Over all steps. For clocks that are coarser than a kernel: browsers round times to 100 us.
+  double mean_microseconds = 0;
 };
 
 // A parameter of a program.
@@ -359,13 +361,16 @@ class ProgramHandle {
   std::vector<StageTime> stage_times() const;
   // Returns the kernels of a step in order, as show("plan") prints them.
   std::vector<PlannedKernel> plan() const;
-  // Runs this many steps on the inputs of set_input() and returns the shortest time of each
-  // dispatch. The steps are slower than usual, because nothing runs concurrently. They count as
-  // steps: training updates its parameters. With `accumulate`, only steps that update are timed.
-  std::vector<DispatchTime> profile(int steps = 10);
+  // Runs this many steps and returns the time of each dispatch. Inputs that are not fed
+  // are those of set_input(). The steps are slower than usual, because nothing runs concurrently.
+  // They count as steps: training updates its parameters. With `accumulate`, only steps that update
+  // are timed.
+  std::vector<DispatchTime> profile(int steps = 10, const Feed& feed = {});
 
-  // Like download(), and does not block.
+  // Like download() and profile(), and do not block. On the CPU, each poll() makes one step of a
+  // profile.
   Future<NamedArrays> download_async() const;
+  Future<std::vector<DispatchTime>> profile_async(int steps = 10, const Feed& feed = {});
   // What completes the futures of this program while it is polled, for futures of your own.
   std::shared_ptr<Pollable> source() const;
 

@@ -87,6 +87,11 @@ class Trainer {
   // trainer; moving the trainer keeps it.
   Future<Generator*> generator_async();
 
+  // Measures the kernels of a step on the next batch: see ProgramHandle::profile(). The steps
+  // update the parameters. To go on as before, restore() a checkpoint() from before.
+  std::vector<DispatchTime> profile(int steps = 10);
+  Future<std::vector<DispatchTime>> profile_async(int steps = 10);
+
   // Returns everything that restore() needs.
   Checkpoint checkpoint() const;
   Future<Checkpoint> checkpoint_async() const;

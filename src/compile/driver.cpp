@@ -58,13 +58,22 @@ std::shared_ptr<void> Driver::restart_steps(std::int64_t steps) {
 bool Driver::poll(std::chrono::nanoseconds longest) {
   if (turn_.is_mine()) return false;  // called by a callback that this model called
   Pollable* const now = source();
-  const bool completed = now && now->poll(longest);
+  bool completed = now && now->poll(longest);
   std::unique_lock lock(turn_, std::defer_lock);
   if (longest.count() > 0)
     lock.lock();
   else if (!lock.try_lock())
     return completed;  // another thread makes progress
+  if (const auto waiting = std::exchange(next_poll_, {})) {
+    waiting->set(Done{});
+    completed = true;
+  }
   return advance() || completed;
+}
+
+Completion<Done> Driver::next_poll() {
+  if (!next_poll_) next_poll_.emplace();
+  return *next_poll_;
 }
 
 std::chrono::seconds Driver::patience() const {
@@ -97,7 +106,10 @@ bool Driver::advance_runs() {
   for (std::size_t i = 0; i < asked_.size();) {
     const std::shared_ptr<Run> run = asked_[i];
     const Run::State before = run->state();
-    if (before == Run::State::queued) break;  // and so are those behind it
+    if (before == Run::State::queued) {  // those of a profile that goes on may come behind it
+      ++i;
+      continue;
+    }
     run->advance();
     any = any || run->state() != before;
     if (run->has_what_is_wanted())

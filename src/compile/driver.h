@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "compile/model_state.h"
@@ -60,20 +61,32 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
   // The failure of a training step that was not reported yet, or null.
   std::shared_ptr<Failure> training_failure;
 
+  // Done in the next poll(). A task that computes in the calling thread waits for it between its
+  // parts, so that no call takes long.
+  Completion<Done> next_poll();
+
   // Adds a task of these steps. The value of the future is what `finish` returns. Takes the turn.
   template <class Finish>
   auto start(std::vector<TaskStep> steps, Finish finish, std::string_view what)
       -> Future<std::invoke_result_t<Finish>> {
     const Completion<std::invoke_result_t<Finish>> done;
+    return start(done,
+                 sequence(
+                     std::move(steps), [done, finish = std::move(finish)] { done.set(finish()); },
+                     [done](const std::exception_ptr& error) { done.set_error(error); }),
+                 what);
+  }
+  // Adds a task that completes `done`, also with an error. Takes the turn.
+  template <class T>
+  Future<T> start(const Completion<T>& done, Task task, std::string_view what) {
     const std::lock_guard lock(turn_);
     if (const auto late = take_late()) {
-      done.set_error(late);
-      return {done, shared_from_this(), what};
+      task.on_error(late);
+      task = {};  // what it holds goes under the turn
+    } else {
+      queue_.add(std::move(task));
+      advance();
     }
-    queue_.add(sequence(
-        std::move(steps), [done, finish = std::move(finish)] { done.set(finish()); },
-        [done](const std::exception_ptr& error) { done.set_error(error); }));
-    advance();
     return {done, shared_from_this(), what};
   }
 
@@ -92,6 +105,7 @@ class Driver : public Pollable, public std::enable_shared_from_this<Driver> {
   std::shared_ptr<std::int64_t> restart_;    // by the last queued call that sets the steps
   std::vector<std::shared_ptr<Run>> asked_;  // runs whose status or values are on their way
   std::exception_ptr late_;
+  std::optional<Completion<Done>> next_poll_;
 };
 
 }  // namespace tensorgrad::detail

@@ -227,8 +227,11 @@ std::string ProgramHandle::show(std::string_view stage) const {
   return program("show").show(stage);
 }
 std::vector<PlannedKernel> ProgramHandle::plan() const { return program("plan").plan(); }
-std::vector<DispatchTime> ProgramHandle::profile(int steps) {
-  return program("profile").profile(steps);
+std::vector<DispatchTime> ProgramHandle::profile(int steps, const Feed& feed) {
+  return profile_async(steps, feed).take();
+}
+Future<std::vector<DispatchTime>> ProgramHandle::profile_async(int steps, const Feed& feed) {
+  return program("profile").profile_async(steps, feed);
 }
 std::vector<StageTime> ProgramHandle::stage_times() const {
   return program("stage_times").stage_times();

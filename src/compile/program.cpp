@@ -151,21 +151,14 @@ runtime::Spaces Program::spaces_of(const Executable& executable) const {
 
 // ---- running
 
-struct Program::Submission {
-  std::vector<Fed> inputs;
-  std::shared_ptr<Run> run;
-  std::optional<Completion<Built>> building;
-  std::shared_ptr<void> counted;  // as a step, while it is queued
-
-  void own() {
-    for (Fed& fed : inputs)
-      if (!fed.owner) {
-        fed.owner =
-            std::make_shared<const std::vector<std::byte>>(fed.bytes.begin(), fed.bytes.end());
-        fed.bytes = *fed.owner;
-      }
-  }
-};
+void Program::Submission::own() {
+  for (Fed& fed : inputs)
+    if (!fed.owner) {
+      fed.owner =
+          std::make_shared<const std::vector<std::byte>>(fed.bytes.begin(), fed.bytes.end());
+      fed.bytes = *fed.owner;
+    }
+}
 
 Program::Submission Program::prepare(const Feed& feed, const RunOptions& options) {
   std::vector<Fed> values = values_of(feed);
@@ -203,7 +196,10 @@ bool Program::submit(Submission& submission) {
   driver_.state().initialise();
   before_submit();
   upload(submission.inputs);
-  device.submit(executable->made.loaded, executable->spaces);
+  if (submission.apart)
+    submit_apart(submission, *executable);
+  else
+    device.submit(executable->made.loaded, executable->spaces);
   run.submitted(device, executable, after_submit(), failure_);
   if (device.immediate()) driver_.ask(submission.run, Run::Wanted::status);
   return true;

@@ -45,8 +45,9 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
   // Never blocks. The run reports all errors but those of the input.
   std::shared_ptr<Run> run_async(const Feed& feed, const RunOptions& options);
   void set_input(const std::string& name, const FeedValue& value);
-  // Blocks.
-  std::vector<DispatchTime> profile(int steps);
+  // Runs the program until `steps` runs of its plan were measured, each kernel alone. Throws what
+  // is wrong with the input.
+  Future<std::vector<DispatchTime>> profile_async(int steps, const Feed& feed);
 
   const std::vector<InputSpec>& inputs() const { return front_.request.trace.inputs; }
   // The outputs or the captures of the function.
@@ -66,6 +67,8 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
   virtual Kind next_kind(bool captures) const;
   virtual void before_submit();
   virtual std::int64_t after_submit();  // returns the number of the step, or -1
+  // The runs that it takes, from the end of the queue on, until so many were of kind `main`.
+  virtual std::int64_t runs_until(std::int64_t main) const { return main; }
 
   // A compiled executable, and a larger buffer for inputs if it needs one.
   struct Built {
@@ -96,8 +99,6 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
   Driver& driver_;
 
  private:
-  // A run on its way to the device.
-  struct Submission;
   // A value of a run. Nobody owns it while the caller of run() waits.
   using Bytes = std::shared_ptr<const std::vector<std::byte>>;
   struct Fed {
@@ -107,12 +108,26 @@ class Program : public Judge, public std::enable_shared_from_this<Program> {
     Bytes owner;
     bool held = false;  // by set_input()
   };
+  // A run on its way to the device.
+  struct Submission {
+    std::vector<Fed> inputs;
+    std::shared_ptr<Run> run;
+    std::optional<Completion<Built>> building;
+    std::shared_ptr<void> counted;  // as a step, while it is queued
+    // Measures the run: the kernels of its executable, each with a dispatch of its own.
+    std::shared_ptr<runtime::Loaded> apart;
+    Completion<std::vector<runtime::Device::Time>> times;  // once it is submitted
+
+    void own();  // copies the values of the feed
+  };
+  class Profile;
 
   Submission prepare(const Feed& feed, const RunOptions& options);
   void check_feed(const Feed& feed) const;
   std::vector<Fed> values_of(const Feed& feed) const;
   // Returns true when it is submitted, or has failed.
   bool submit(Submission& submission);
+  void submit_apart(Submission& submission, const Executable& executable);
   void enqueue(const std::shared_ptr<Submission>& submission);
   void install(Kind kind, const Built& built);
   void upload(const std::vector<Fed>& inputs);

@@ -43,6 +43,9 @@ class TrainingProgram final : public Program {
   Kind next_kind(bool captures) const override;
   void before_submit() override;
   std::int64_t after_submit() override;
+  std::int64_t runs_until(std::int64_t main) const override {
+    return main * accumulate_ - driver_.steps() % accumulate_;
+  }
 
   struct Rates {
     Schedule schedule;

@@ -97,16 +97,20 @@ struct Trainer::Own {
   std::int64_t steps() const { return training().steps() / options.accumulate; }
   std::int64_t position() const { return training().steps() * options.batch; }  // windows seen
 
+  WindowBatch next_batch() const {
+    return windows(
+        data.training(),
+        {.batch = options.batch, .length = program->config().context, .seed = options.seed},
+        position());
+  }
+
   // Enqueues the steps of one update by `step`, which blocks or does not.
   template <class Step>
   void enqueue(Step step) {
     last_lr = training().lr();
     last.clear();
     for (int i = 0; i < options.accumulate; ++i) {
-      const WindowBatch batch = windows(
-          data.training(),
-          {.batch = options.batch, .length = program->config().context, .seed = options.seed},
-          position());
+      const WindowBatch batch = next_batch();
       last.push_back(step(Feed{{"tokens", batch.tokens}, {"targets", batch.targets}}));
     }
   }
@@ -241,6 +245,14 @@ void Trainer::set_lr(Schedule lr) { training().set_lr(std::move(lr)); }
 std::int64_t Trainer::step() {
   own().enqueue([this](const Feed& feed) { return own().training().step(feed); });
   return own().steps();
+}
+
+std::vector<DispatchTime> Trainer::profile(int steps) { return profile_async(steps).take(); }
+
+Future<std::vector<DispatchTime>> Trainer::profile_async(int steps) {
+  const WindowBatch batch = own().next_batch();
+  return own().training().profile_async(steps,
+                                        {{"tokens", batch.tokens}, {"targets", batch.targets}});
 }
 
 StepReport Trainer::report() const {

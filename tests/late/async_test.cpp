@@ -299,6 +299,105 @@ TEST_F(Async, ProgramsShareParameters) {
   EXPECT_EQ(output(after), output(expected_infer.run({{"x", batch.x}})));
 }
 
+// ---- profiles
+
+TEST_F(Async, AProfileKeepsItsPlaceAmongSteps) {
+  for (const int accumulate : {1, 3}) {
+    const TrainingOptions given{.optimizer = Adam{.lr = 0.01}, .accumulate = accumulate};
+    auto program = train(given), expected = twin(given);
+    program.step_async(Batch(0).feed());
+    Batch measured(1);
+    const auto profile = program.profile_async(2, measured.feed());
+    std::fill(measured.x.begin(), measured.x.end(), 1e30f);  // the library has a copy
+    // The round that has begun is finished first.
+    const int runs = 2 * accumulate - 1 % accumulate;
+    EXPECT_EQ(program.steps(), 1 + runs);
+    const Counts counts = program.counts();
+    Log log;
+    program.step_async(Batch(2).feed()).then(log.of("a"));
+    EXPECT_EQ(program.steps(), 2 + runs);
+    EXPECT_FALSE(profile.ready());
+    settle();
+    ASSERT_TRUE(profile.ready());
+    ASSERT_EQ(static_cast<std::int64_t>(profile.get().size()), counts.kernels);
+    for (std::size_t i = 0; i < profile.get().size(); ++i) {
+      EXPECT_EQ(profile.get()[i].kernel, static_cast<std::int64_t>(i));
+      EXPECT_GT(profile.get()[i].microseconds, 0) << i;
+    }
+    EXPECT_EQ(program.counts().dispatches, counts.dispatches);
+    expected.step(Batch(0).feed());
+    for (int i = 0; i < runs; ++i) expected.step(Batch(1).feed());
+    EXPECT_EQ(log.take(), Lines{"a " + std::to_string(expected.step(Batch(2).feed()).loss())});
+    EXPECT_EQ(weights(program), bytes_of(expected.download()));
+    EXPECT_EQ(program.steps(), 2 + runs);
+  }
+}
+
+TEST_F(Async, AProfileReadsHeldInputsAndRefusesWrongOnesInTheCall) {
+  auto program = train();
+  program.set_input("x", Batch(0).x);
+  EXPECT_EQ(error_of([&] { program.profile_async(); }),
+            "input: 'y' is missing: it is f32[4,2]\n  hint: feed it, or set_input() once");
+  EXPECT_EQ(error_of([&] { program.profile_async(0); }), "profile: at least one step: 0");
+  EXPECT_EQ(program.steps(), 0);
+  EXPECT_EQ(device->queued(), 0u);
+  const Batch batch(0);
+  EXPECT_FALSE(settled(program.profile_async(1, {{"y", batch.y}})).empty());
+  auto expected = twin();
+  expected.step(batch.feed());
+  EXPECT_EQ(weights(program), bytes_of(expected.download()));
+}
+
+TEST_F(Async, AProfileHasTheErrorOfItsStep) {
+  auto program = train();
+  auto expected = twin();
+  const auto profile = program.profile_async(3, bad_batch(0).feed());
+  Log log;
+  settle();
+  const std::string error = "step 0: the loss is NaN: the input 'x' contains NaN values";
+  EXPECT_EQ(error_of([&] { profile.get(); }), error);
+  EXPECT_EQ(program.steps(), 1);
+  program.step_async(Batch(1).feed()).then(log.of("good"));
+  settle();
+  EXPECT_EQ(log.take(), Lines{"good " + std::to_string(expected.step(Batch(1).feed()).loss())});
+
+  const auto lost = program.profile_async(3, Batch(0).feed());
+  device->pump(4);
+  device->lose();
+  settle();
+  EXPECT_THROW(lost.get(), DeviceError);
+}
+
+// It leaves the random numbers of later runs as they are.
+TEST_F(Async, AProfileOfAForwardProgramChangesNothing) {
+  const auto noisy = [](const Mlp& m, const Inputs& in) { return dropout(m.l1(in["x"]), 0.5f); };
+  const AttachOptions given{.inputs = {{"x", {4, 3}}}, .training = true};
+  auto owner = train(), expected_owner = twin();
+  auto program = settled(owner.attach_async(given, noisy));
+  auto expected = expected_owner.attach(given, noisy);
+  const Batch batch(0);
+  const Feed feed{{"x", batch.x}};
+  for (int i = 0; i < 2; ++i) {
+    const Result result = program.run_async(feed);
+    const auto profile = program.profile_async(3, feed);
+    result.ready();
+    settle();
+    EXPECT_EQ(bytes_of({{"y", result.output()}}), bytes_of({{"y", expected.run(feed).output()}}));
+    EXPECT_EQ(profile.get().size(), static_cast<std::size_t>(program.counts().kernels));
+  }
+}
+
+// On the CPU a step takes one poll, so that a loop stays responsive.
+TEST_F(Async, AStepOfAProfileTakesOnePoll) {
+  auto program = twin();
+  const auto profile = program.profile_async(5, Batch(0).feed());
+  int polls = 0;
+  for (; !profile.ready(); ++polls) poll();
+  EXPECT_EQ(polls, 5);
+  EXPECT_EQ(program.profile(2, Batch(0).feed()).size(), profile.get().size());
+  EXPECT_EQ(program.steps(), 7);
+}
+
 // ---- failures
 
 TEST_F(Async, TheReasonOfABadStepIsLookedForWhileOthersWait) {
@@ -490,6 +589,7 @@ TEST_F(Async, DroppingEverythingAtAnyMomentIsSafe) {
         program->step_async(Batch(0).feed(), {.captures = true});
         program->step_async(bad_batch(1).feed()).then([&](const Result&) { ++calls; });
         program->step_async(Batch(2).feed()).then([&](const Result&) { ++calls; });
+        const auto profile = program->profile_async(2, Batch(1).feed());
         const auto download = program->download_async();
         const auto restored = program->optimizer_state_async();
         const Result last = program->step_async(Batch(3).feed());
