@@ -171,6 +171,16 @@ void tg_program_free(tg_program* program);
 const char* tg_program_info(tg_program* program);
 /* What a stage of the compiler made: tg show --stage. */
 const char* tg_program_show(tg_program* program, const char* stage);
+/* The kernels of a run in order, as JSON: [{"kind", "phase", "stage", "ops", "where", "operations",
+ * "bytes_read", "bytes_written", "writes"}]. "writes" are the tensors that a kernel writes:
+ * [{"type", "space", "offset", "bytes", "last_use", "in_place"}]. "last_use" is the index of the
+ * last kernel that reads the tensor, or the number of kernels if it outlives the run. */
+const char* tg_program_plan(tg_program* program);
+/* Runs the program until `steps` runs were measured, each kernel alone. The text of the value is
+ * JSON: [{"kernel", "name", "microseconds", "mean_microseconds"}], the shortest and the mean time
+ * of each dispatch. Copies the feed. The runs of a training program are steps, which change its
+ * parameters. */
+tg_future* tg_profile(tg_program* program, const tg_arrays* feed, int steps);
 /* What tg_run() reads. If it reads nothing, its future is ready at once and has no value, and a
  * failure is reported by the next run that reads something. */
 enum { TG_READ_NOTHING = -1, TG_READ_OUTPUTS = 0, TG_READ_CAPTURES = 1 /* and outputs */ };

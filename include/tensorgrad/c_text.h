@@ -52,8 +52,13 @@ tg_future* tg_trainer_generate(tg_trainer* trainer, const char* prompt, const ch
 const char* tg_trainer_pieces(tg_trainer* trainer);
 /* Ends the texts that are being written: their values are what was written so far. */
 int tg_trainer_stop(tg_trainer* trainer);
-/* {"config", "parameters", "device", "steps"}. */
+/* {"config", "parameters", "device", "steps", "counts"}. */
 const char* tg_trainer_info(tg_trainer* trainer);
+/* The compiler's view of a training step, as for a program. The steps of a profile are made on the
+ * next batch and update the parameters: to go on as before, restore a checkpoint from before. */
+const char* tg_trainer_show(tg_trainer* trainer, const char* stage);
+const char* tg_trainer_plan(tg_trainer* trainer);
+tg_future* tg_trainer_profile(tg_trainer* trainer, int steps);
 void tg_trainer_free(tg_trainer* trainer);
 
 /* `options` has the fields of GeneratorOptions. The value is a generator. */

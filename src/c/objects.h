@@ -13,6 +13,7 @@
 
 #include "c/arguments.h"
 #include "compile/recording.h"
+#include "compile/report_json.h"
 #include "nn/registry.h"
 #include "support/fail.h"
 #include "support/json_text.h"
@@ -215,6 +216,10 @@ tg_future* waiting(const Future<T>& future, Fill fill,
 inline void fill_arrays(tg_value& value, NamedArrays& arrays) {
   value.arrays.values = std::move(arrays);
   value.has_arrays = true;
+}
+
+inline void fill_times(tg_value& value, const std::vector<DispatchTime>& times) {
+  value.text = detail::json_of(times);
 }
 
 // Reports the progress of compilation to a future.

@@ -3,6 +3,7 @@
 
 #include "c/object.h"
 #include "c/objects.h"
+#include "compile/report_json.h"
 #include "support/fail.h"
 
 using namespace tensorgrad;
@@ -48,23 +49,6 @@ void write_kernels(JsonText& json, const std::vector<PlannedKernel>& list) {
   json.end(']');
 }
 
-void write_counts(JsonText& json, const Counts& counts) {
-  json.key("counts")
-      .begin('{')
-      .field("kernels", counts.kernels)
-      .field("dispatches", counts.dispatches)
-      .field("passes", counts.passes)
-      .field("submits", counts.submits)
-      .field("arena_bytes", counts.arena_bytes)
-      .field("param_bytes", counts.param_bytes)
-      .field("gradient_bytes", counts.gradient_bytes)
-      .field("state_bytes", counts.state_bytes)
-      .field("input_bytes", counts.input_bytes)
-      .field("operations", counts.operations)
-      .field("bytes_moved", counts.bytes_moved)
-      .end('}');
-}
-
 std::string describe(tg_program& program) {
   const ProgramHandle& handle = program.handle();
   JsonText json;
@@ -77,7 +61,8 @@ std::string describe(tg_program& program) {
   write_types(json, "outputs", handle.outputs());
   write_types(json, "captures", handle.captures());
   write_kernels(json, handle.plan());
-  write_counts(json, handle.counts());
+  json.key("counts");
+  detail::write_json(json, handle.counts());
   json.field("compile_ms", handle.compile_ms()).key("stage_ms").begin('{');
   for (const StageTime& time : handle.stage_times()) json.field(time.stage, time.milliseconds);
   return json.end('}').end('}').take();
@@ -131,6 +116,20 @@ const char* tg_program_show(tg_program* program, const char* stage) {
   return guarded(nullptr, [&]() -> const char* {
     program->text = given(program, "program").handle().show(text_or(stage));
     return program->text.c_str();
+  });
+}
+
+const char* tg_program_plan(tg_program* program) {
+  return guarded(nullptr, [&]() -> const char* {
+    program->text = detail::json_of(given(program, "program").handle().plan());
+    return program->text.c_str();
+  });
+}
+
+tg_future* tg_profile(tg_program* program, const tg_arrays* feed, int steps) {
+  return guarded(nullptr, [&]() -> tg_future* {
+    return waiting(given(program, "program").handle().profile_async(steps, feed_of(feed)),
+                   fill_times);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "c/object.h"
 #include "c/objects.h"
+#include "compile/report_json.h"
 #include "support/fail.h"
 #include "tensorgrad/c_text.h"
 #include "tensorgrad/generate.h"
@@ -331,9 +332,31 @@ const char* tg_trainer_info(tg_trainer* trainer) {
                         .field("parameters", parameters)
                         .field("device", value.training().device())
                         .field("steps", value.steps())
+                        .key("counts")
+                        .raw(detail::json_of(value.training().counts()))
                         .end('}')
                         .take();
     return trainer->text.c_str();
+  });
+}
+
+const char* tg_trainer_show(tg_trainer* trainer, const char* stage) {
+  return guarded(nullptr, [&]() -> const char* {
+    trainer->text = given(trainer, "trainer").value.training().show(text_or(stage));
+    return trainer->text.c_str();
+  });
+}
+
+const char* tg_trainer_plan(tg_trainer* trainer) {
+  return guarded(nullptr, [&]() -> const char* {
+    trainer->text = detail::json_of(given(trainer, "trainer").value.training().plan());
+    return trainer->text.c_str();
+  });
+}
+
+tg_future* tg_trainer_profile(tg_trainer* trainer, int steps) {
+  return guarded(nullptr, [&]() -> tg_future* {
+    return waiting(given(trainer, "trainer").value.profile_async(steps), fill_times);
   });
 }
 

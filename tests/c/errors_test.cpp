@@ -348,6 +348,13 @@ TEST_F(CErrors, Programs) {
        "simplify, materialise, fuse, plan, lower, emit, load",
        [&] { return tg_program_show(made, "fused") == nullptr; }},
   });
+  expect_errors({
+      {"a profile without a step", "profile: at least one step: 0",
+       [&] { return tg_profile(made, good.get(), 0) == nullptr; }},
+      {"a profile without an input",
+       "input: 'x' is missing: it is f32[2,3]\n  hint: feed it, or set_input() once",
+       [&] { return tg_profile(made, nullptr, 1) == nullptr; }},
+  });
   // set_inputs set neither of the two.
   EXPECT_EQ(tg_run(made, some.get(), 0), nullptr);
   const Waiting ready = done(tg_run(made, good.get(), 0));

@@ -145,6 +145,31 @@ TEST(CText, TrainingHasTheBitsOfCpp) {
   EXPECT_GT(info["parameters"], 256 * 16);
 }
 
+TEST(CText, ATrainerShowsItsStep) {
+  const Tokens tokens(tg_tokenizer_new(R"({"kind": "bytes"})"));
+  const CTrainer made = trainer(tokens);
+  Trainer own = own_trainer();
+  EXPECT_EQ(tg_trainer_show(made.get(), "plan"), own.training().show("plan"));
+  EXPECT_EQ(tg_trainer_show(made.get(), "fused"), nullptr);
+  EXPECT_TRUE(std::string(tg_error()).starts_with("show: there is no stage 'fused'")) << tg_error();
+  EXPECT_EQ(tg_trainer_profile(made.get(), 0), nullptr);
+  EXPECT_STREQ(tg_error(), "profile: at least one step: 0");
+  const Json plan = Json::parse(tg_trainer_plan(made.get()));
+  EXPECT_EQ(plan.size(), own.training().plan().size());
+  const Json info = Json::parse(tg_trainer_info(made.get()));
+  EXPECT_EQ(info["counts"]["kernels"], plan.size());
+  EXPECT_EQ(info["counts"]["bytes_moved"], own.training().counts().bytes_moved);
+  text_of(tg_trainer_step(made.get())), own.step();
+  // Each step of a profile trains on the same batch.
+  const Json times = text_of(tg_trainer_profile(made.get(), 2));
+  ASSERT_EQ(times.size(), plan.size());
+  EXPECT_GT(times[0]["microseconds"].get<double>(), 0);
+  own.profile(2);
+  own.step();
+  EXPECT_EQ(text_of(tg_trainer_step(made.get()))["loss"].get<float>(), own.report().loss);
+  EXPECT_EQ(own.steps(), 4);
+}
+
 TEST(CText, TheLearningRateMayBeSet) {
   const Tokens tokens(tg_tokenizer_new(R"({"kind": "bytes"})"));
   const CTrainer made = trainer(tokens);

@@ -219,6 +219,55 @@ TEST(CTraining, ReadsAllOptions) {
               std::regex_replace(own.show("simplify"), line, ""));
 }
 
+TEST(CTraining, ThePlanIsThatOfCpp) {
+  const Program program = training();
+  const auto own = compile(Mlp{}, options(), loss_of);
+  const std::vector<PlannedKernel> want = own.plan();
+  const Json plan = Json::parse(tg_program_plan(program.get()));
+  ASSERT_EQ(plan.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const Json& kernel = plan[i];
+    EXPECT_EQ(kernel["kind"], want[i].kind);
+    EXPECT_EQ(kernel["phase"], want[i].phase);
+    EXPECT_EQ(kernel["stage"], want[i].stage);
+    EXPECT_EQ(kernel["ops"], want[i].ops);
+    EXPECT_EQ(kernel["operations"], want[i].operations);
+    EXPECT_EQ(kernel["bytes_read"], want[i].bytes_read);
+    EXPECT_EQ(kernel["bytes_written"], want[i].bytes_written);
+    ASSERT_EQ(kernel["writes"].size(), want[i].writes.size());
+    for (std::size_t j = 0; j < want[i].writes.size(); ++j) {
+      const PlannedTensor& tensor = want[i].writes[j];
+      EXPECT_EQ(kernel["writes"][j], (Json{{"type", tensor.type},
+                                           {"space", tensor.space},
+                                           {"offset", tensor.offset},
+                                           {"bytes", tensor.bytes},
+                                           {"last_use", tensor.last_use},
+                                           {"in_place", tensor.in_place}}));
+    }
+  }
+  EXPECT_TRUE(plan[0]["where"].get<std::string>().starts_with("l1, at training_test.cpp:"));
+}
+
+TEST(CTraining, AProfileTimesEachKernelAndMakesSteps) {
+  const Program program = training();
+  step(program, 0);
+  const Waiting future = done(tg_profile(program.get(), arrays(batch(1)).get(), 2));
+  const Json times = Json::parse(tg_future_text(future.get()));
+  ASSERT_EQ(times.size(), Json::parse(tg_program_plan(program.get())).size());
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    EXPECT_EQ(times[i]["kernel"], i);
+    EXPECT_NE(times[i]["name"], "");
+    EXPECT_GT(times[i]["microseconds"].get<double>(), 0);
+    EXPECT_GE(times[i]["mean_microseconds"].get<double>(),
+              0.999 * times[i]["microseconds"].get<double>());
+    EXPECT_EQ(times[i].size(), 4u);
+  }
+  EXPECT_EQ(tg_steps(program.get()), 3);
+  const Program other = training();
+  step(other, 0), step(other, 1), step(other, 1);
+  expect_same(download(program), download(other));
+}
+
 TEST(CTraining, TrainOnlyFreezesTheOthers) {
   const Program program = training({{"train_only", {"l2.*"}}});
   const NamedArrays before = download(program);

@@ -1,6 +1,7 @@
 #include "show.h"
 
 #include "bench_models.h"
+#include "compile/report_json.h"
 
 namespace tensorgrad::tool {
 
@@ -41,30 +42,6 @@ void show_times(const ShowOptions& options, const ProgramHandle& program, std::i
   print_out("{:<14}{:>10.2f} ms\n", "all", total);
 }
 
-Json plan_json(const ProgramHandle& program) {
-  Json kernels = Json::array();
-  for (const PlannedKernel& kernel : program.plan()) {
-    Json writes = Json::array();
-    for (const PlannedTensor& tensor : kernel.writes)
-      writes.push_back({{"type", tensor.type},
-                        {"space", tensor.space},
-                        {"offset", tensor.offset},
-                        {"bytes", tensor.bytes},
-                        {"last_use", tensor.last_use},
-                        {"in_place", tensor.in_place}});
-    kernels.push_back({{"kind", kernel.kind},
-                       {"phase", kernel.phase},
-                       {"stage", kernel.stage},
-                       {"ops", kernel.ops},
-                       {"where", kernel.where},
-                       {"operations", kernel.operations},
-                       {"bytes_read", kernel.bytes_read},
-                       {"bytes_written", kernel.bytes_written},
-                       {"writes", writes}});
-  }
-  return kernels;
-}
-
 void show(const ShowOptions& options) {
   if (options.model.empty())
     usage_error("show: which model?\n  hint: tg show addition; tg show --help lists the models");
@@ -83,20 +60,11 @@ void show(const ShowOptions& options) {
     Json line = {{"model", model.name},
                  {"stage", options.stage},
                  {"device", built.program().device()},
-                 {"batch", batch},
-                 {"kernels", counts.kernels},
-                 {"dispatches", counts.dispatches},
-                 {"passes", counts.passes},
-                 {"submits", counts.submits},
-                 {"arena_bytes", counts.arena_bytes},
-                 {"param_bytes", counts.param_bytes},
-                 {"gradient_bytes", counts.gradient_bytes},
-                 {"state_bytes", counts.state_bytes},
-                 {"input_bytes", counts.input_bytes},
-                 {"operations", counts.operations},
-                 {"bytes_moved", counts.bytes_moved}};
+                 {"batch", batch}};
+    line.update(Json::parse(detail::json_of(counts)));
     line["text"] = text;
-    if (options.stage == "plan") line["plan"] = plan_json(built.program());
+    if (options.stage == "plan")
+      line["plan"] = Json::parse(detail::json_of(built.program().plan()));
     print_json(line);
     return;
   }
