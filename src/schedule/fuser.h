@@ -49,8 +49,8 @@ class Fuser {
   ir::NodeId only_value_read_outside(int g) const;
   void inline_producers();
   bool takes_program(ir::NodeId reader, std::size_t index, const Group& from);
-  // The first reader outside of that group, and the index of the operand that it reads.
-  Use reader_of(ir::NodeId id, int own) const;
+  // The readers outside of that group.
+  std::vector<Use> uses_outside(ir::NodeId id, int own) const;
 
   // merge.cpp
   // The shape of two merged groups of rows, and whether the members of each become values per line.

@@ -102,16 +102,28 @@ void Fuser::find_dependencies() {
   dependencies_ = Dependencies(static_cast<int>(out_.groups.size()), edges);
 }
 
-// Inlines an elementwise group with one reader into that reader.
+// Inlines an elementwise group into the group that reads its one value, if that computes no element
+// twice: each reader takes the value whole, or several take different parts of it (the elements of
+// pooling windows).
 void Fuser::inline_producers() {
   for (int g = static_cast<int>(out_.groups.size()) - 1; g >= 0; --g) {
     Group& from = group(g);
     const NodeId value = only_value_read_outside(g);
     if (value < 0) continue;
-    const Use use = reader_of(value, g);
-    if (use.reader < 0 || !takes_program(use.reader, use.operand, from)) continue;
-    const int to = out_.group[usize(use.reader)];
-    if (group(to).nodes.size() + from.nodes.size() > kMostNodes) continue;
+    const std::vector<Use> uses = uses_outside(value, g);
+    const int to = out_.group[usize(uses[0].reader)];
+    std::int64_t computed = 0;
+    bool taken = true;
+    for (const Use& use : uses) {
+      const Operand& operand = operands_[usize(use.reader)][use.operand];
+      computed += operand.map.shape().count();
+      taken = taken && out_.group[usize(use.reader)] == to &&
+              takes_program(use.reader, use.operand, from);
+    }
+    const bool whole = uses.size() == 1 ? computed == count(value) : computed <= count(value);
+    if (!taken || !whole) continue;
+    const std::size_t copies = uses.size() * from.nodes.size();
+    if (group(to).nodes.size() + copies > kMostNodes) continue;
     dependencies_.merge(to, g);
     for (const NodeId id : from.nodes) {
       out_.inlined[usize(id)] = true;
@@ -124,36 +136,31 @@ void Fuser::inline_producers() {
   }
 }
 
-// The one value of an elementwise group that is read outside, by one reader; -1 for other groups.
+// The one value of an elementwise group that is read outside; -1 for other groups.
 NodeId Fuser::only_value_read_outside(int g) const {
   const Group& from = out_.groups[usize(g)];
   if (from.kind != Group::Kind::rows || from.reduces) return -1;
   NodeId value = -1;
   for (const NodeId id : from.nodes) {
     if (graph_[id].op->core != Core::elementwise || held_[usize(id)]) return -1;
-    const auto& users = users_[usize(id)];
-    const auto outside = std::count_if(users.begin(), users.end(), [&](const Use& use) {
-      return !std::binary_search(from.nodes.begin(), from.nodes.end(), use.reader);
-    });
-    if (outside == 0) continue;
-    if (value >= 0 || outside != 1) return -1;
+    if (uses_outside(id, g).empty()) continue;
+    if (value >= 0) return -1;
     value = id;
   }
   return value;
 }
 
-Fuser::Use Fuser::reader_of(NodeId id, int own) const {
+std::vector<Fuser::Use> Fuser::uses_outside(NodeId id, int own) const {
+  std::vector<Use> out;
   for (const Use& use : users_[usize(id)])
-    if (out_.group[usize(use.reader)] != own) return use;
-  return {};
+    if (out_.group[usize(use.reader)] != own) out.push_back(use);
+  return out;
 }
 
 bool Fuser::takes_program(NodeId reader, std::size_t index, const Group& from) {
   const Operand& operand = operands_[usize(reader)][index];
   for (const ir::Layer& layer : operand.map.layers())
     if (!layer.guards.empty()) return false;  // a pad has its own fill value
-  if (operand.map.shape().count() != count(operand.base))
-    return false;  // a broadcast value is computed once, not repeatedly
   const bool cheap = from.nodes.size() <= model_.recompute.ops &&
                      std::none_of(from.nodes.begin(), from.nodes.end(),
                                   [&](NodeId id) { return is_costly(graph_, id); });

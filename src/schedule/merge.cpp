@@ -67,9 +67,11 @@ bool Fuser::edges_fit(int a, int b, const Merged& m) const {
 // otherwise.
 NodeId Fuser::final_reader(NodeId id) const {
   while (out_.inlined[usize(id)]) {
-    const Use use = reader_of(id, -1);
-    if (use.reader < 0 || !alias(operands_[usize(use.reader)][use.operand], count(id))) return -1;
-    id = use.reader;
+    const std::vector<Use> uses = uses_outside(id, -1);
+    if (uses.empty()) return -1;
+    const auto& [reader, operand] = uses[0];
+    if (!alias(operands_[usize(reader)][operand], count(id))) return -1;
+    id = reader;
   }
   return id;
 }

@@ -303,6 +303,24 @@ TEST(VectorLoops, SumsAreAccurateAndNanWins) {
   });
 }
 
+TEST(VectorLoops, EverySecondOfSomeRows) {
+  on_each_target([] {
+    for (const std::int64_t rows : {1, 3})
+      for (std::int64_t n = 1; n <= 40; ++n) {
+        const std::int64_t down = 2 * n + 5;
+        // The last element read is the last one of the memory.
+        std::vector<float> from(usize((rows - 1) * down + 2 * n - 1));
+        for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+        std::vector<float> to(usize(rows * n) + 1, kGuard);
+        every_second(from.data(), down, rows, n, to.data());
+        for (std::int64_t r = 0; r < rows; ++r)
+          for (std::int64_t i = 0; i < n; ++i)
+            EXPECT_EQ(to[usize(r * n + i)], static_cast<float>(r * down + 2 * i)) << n;
+        EXPECT_EQ(to.back(), kGuard);
+      }
+  });
+}
+
 TEST(VectorLoops, IotaWrapsAround) {
   on_each_target([] {
     std::vector<float> out(38, kGuard);

@@ -2,6 +2,11 @@
 // computed by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "support/integers.h"
 #include "tensorgrad/tensorgrad.h"
 
 namespace tensorgrad {
@@ -130,6 +135,31 @@ TEST(Fusion, KernelsThatTakeTurnsComputeTheSame) {
                             {"t", all(512 * 64, -1)},
                             {"u", all(1024 * 16, 0.25f)}});
   for (const float y : out.output().floats()) ASSERT_EQ(y, 512.0f * 8192.0f * -4096.0f);
+}
+
+// The elements of pooling windows are computed where they are compared, if no window shares one.
+TEST(Fusion, PoolsWhatItComputes) {
+  const auto kernels = [](std::int64_t stride) {
+    auto run = compile_forward(Vector{Param({}, init::ones())}, {.inputs = {{"x", {2, 3, 9, 9}}}},
+                               [&](const Vector& m, const Inputs& in) {
+                                 return max_pool2d(relu(in["x"] + m.w), 3, {.stride = stride});
+                               });
+    std::vector<float> x(2 * 3 * 9 * 9);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 37 % 101) - 50.0f;
+    const Result result = run.run({{"x", x}});
+    const std::span<const float> out = result.output().floats();
+    const std::size_t size = usize((9 - 3) / stride + 1), by = usize(stride);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::size_t image = i / (size * size), row = i / size % size * by, at = i % size * by;
+      float largest = 0;
+      for (std::size_t j = 0; j < 9; ++j)
+        largest = std::max(largest, x[81 * image + 9 * (row + j / 3) + at + j % 3] + 1);
+      EXPECT_EQ(out[i], largest) << i;
+    }
+    return run.counts().kernels;
+  };
+  EXPECT_EQ(kernels(3), 1);
+  EXPECT_EQ(kernels(2), 2);  // windows that overlap would compute elements twice
 }
 
 // Two factors in sequence may stay in the range of f32 where their product does not.

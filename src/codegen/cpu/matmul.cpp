@@ -61,7 +61,9 @@ struct Part {
   ir::Store column_sums;
   bool sums_columns;
   bool dots = false;  // a row vector times contiguous columns
-  enum class Packing : std::uint8_t { none, by_tile, shared } packing = Packing::none;
+  // How the micro-kernel gets the columns: from memory, as lines or panels that each tile reads, or
+  // as panels that all tiles share.
+  enum class Packing : std::uint8_t { none, lines, by_tile, shared } packing = Packing::none;
 };
 
 // A range of columns of one part of one batch.
@@ -144,14 +146,17 @@ class Matmul : public Compiled {
       const bool ready = by_ == MatmulUnit::vectors &&
                          (part.dots || (part.b.is_right() &&
                                         (K_ * part.N <= kSmallOperand || M_ <= 2 * kTileRows)));
-      part.packing = ready           ? Part::Packing::none
-                     : M_ <= height_ ? Part::Packing::by_tile
-                                     : Part::Packing::shared;
+      const bool lines = by_ == MatmulUnit::vectors && part.b.has_lines();
+      part.packing = ready          ? Part::Packing::none
+                     : M_ > height_ ? Part::Packing::shared
+                     : lines        ? Part::Packing::lines
+                                    : Part::Packing::by_tile;
       shares_ = shares_ || part.packing == Part::Packing::shared;
     }
-    // Shared panels occupy the buffer where a tile would pack its edge.
+    // Shared panels occupy the buffer where a tile would pack its edge or read its lines.
     for (Part& part : parts_)
-      if (shares_ && part.N % panel_lanes() != 0) part.packing = Part::Packing::shared;
+      if (shares_ && (part.N % panel_lanes() != 0 || part.packing == Part::Packing::lines))
+        part.packing = Part::Packing::shared;
   }
 
   void run(const Memory& memory, Executor& executor) const override {
@@ -387,7 +392,11 @@ class Matmul : public Compiled {
       right.ready = part->b.right(memory, {batch, k, depth, column, columns});
       right.packed_from = columns % panel_lanes() == 0 ? columns : columns / NR_ * NR_;
     }
-    if (part->packing != Part::Packing::shared && right.packed_from < columns) {
+    if (part->packing == Part::Packing::lines) {
+      float* const to = scratch_floats(usize(Operand::lines_room(depth, columns)), 2);
+      right.ready = part->b.lines(memory, {batch, k, depth, column, columns}, to);
+      right.packed_from = columns;
+    } else if (part->packing != Part::Packing::shared && right.packed_from < columns) {
       float* const to = scratch_floats(usize(depth_ * width_), 2);
       part->b.pack(memory,
                    {batch, k, depth, column + right.packed_from, columns - right.packed_from}, NR_,

@@ -59,17 +59,30 @@ const float* Operand::run(const Memory& memory, std::int64_t begin, std::int64_t
                       scratch_floats(program_.scratch()))[usize(value_)];
 }
 
-void Operand::read_windows(const Memory& memory, const Piece& piece, float* to) const {
+void Operand::read_windows(const Memory& memory, const Piece& piece, std::int64_t step,
+                           float* to) const {
   thread_local WindowMatrix::Columns columns;
   if (turned_) {
     windows_->columns(piece.batch, piece.row, piece.rows, columns);
     for (std::int64_t c = 0; c < piece.columns; ++c)
-      windows_->read(memory, columns, piece.column + c, to + c * piece.rows);
+      windows_->read(memory, columns, piece.column + c, to + c * step);
   } else {
     windows_->columns(piece.batch, piece.column, piece.columns, columns);
     for (std::int64_t r = 0; r < piece.rows; ++r)
-      windows_->read(memory, columns, piece.row + r, to + r * piece.columns);
+      windows_->read(memory, columns, piece.row + r, to + r * step);
   }
+}
+
+std::int64_t Operand::line_step(std::int64_t columns) {
+  constexpr std::int64_t kLine = 16;  // floats per cache line
+  const std::int64_t lines = ceil_div(round_up(columns, panel_lanes()), kLine);
+  return (lines | 1) * kLine;
+}
+
+RightPanel Operand::lines(const Memory& memory, const Piece& piece, float* to) const {
+  const std::int64_t step = line_step(piece.columns);
+  read_windows(memory, piece, step, to);
+  return {to, step};
 }
 
 LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) const {
@@ -83,7 +96,7 @@ LeftRows Operand::left(const Memory& memory, const Piece& piece, float* to) cons
     return {{from, row_stride_, column_stride_}, MR * row_stride_};
   }
   if (windows_) {
-    read_windows(memory, piece, to);
+    read_windows(memory, piece, turned_ ? rows : columns, to);
     if (turned_) return {{to, 1, rows}, MR};
     return {{to, columns, 1}, MR * columns};
   }
@@ -123,13 +136,13 @@ void Operand::pack(const Memory& memory, const Piece& piece, std::int64_t NR, fl
     if (turned_)
       for (std::int64_t c = 0; c < columns; c += some) {
         const std::int64_t n = std::min(some, columns - c);
-        read_windows(memory, {piece.batch, piece.row, rows, piece.column + c, n}, room);
+        read_windows(memory, {piece.batch, piece.row, rows, piece.column + c, n}, rows, room);
         pack_turned_panels(room, rows, rows, n, NR, to + c * rows);
       }
     else
       for (std::int64_t i = 0; i < rows; i += some) {
         const std::int64_t n = std::min(some, rows - i);
-        read_windows(memory, {piece.batch, piece.row + i, n, piece.column, columns}, room);
+        read_windows(memory, {piece.batch, piece.row + i, n, piece.column, columns}, columns, room);
         pack_panels(room, columns, n, columns, NR, rows, to + i * NR);
       }
     return;

@@ -43,6 +43,14 @@ class Operand {
   // Whether each column is contiguous; columns are `column()` apart.
   bool is_turned_right() const { return strided_ && row_stride_ == 1; }
   std::int64_t column() const { return column_stride_; }
+  // Whether the right side consists of windows whose lines can be read as they are.
+  bool has_lines() const { return windows_ && !turned_; }
+  // Reads these lines into `to`, and past their ends whatever is there. Lines are not a power of
+  // two apart, so that those of a panel do not share a few cache sets.
+  RightPanel lines(const Memory& memory, const Piece& piece, float* to) const;
+  static std::int64_t lines_room(std::int64_t rows, std::int64_t columns) {
+    return rows * line_step(columns);
+  }
   // Packs panels of NR columns, one after the other; columns past the edge are zero.
   void pack(const Memory& memory, const Piece& piece, std::int64_t NR, float* to) const;
 
@@ -52,8 +60,10 @@ class Operand {
 
  private:
   const float* at(const Memory& memory, const Piece& piece) const;
-  // Reads lines of a window matrix, each contiguous: some rows, or some columns if it is turned.
-  void read_windows(const Memory& memory, const Piece& piece, float* to) const;
+  static std::int64_t line_step(std::int64_t columns);
+  // Reads lines of a window matrix, `step` floats apart: some rows, or some columns if it is
+  // turned.
+  void read_windows(const Memory& memory, const Piece& piece, std::int64_t step, float* to) const;
   // A contiguous run of elements, at most kBlock of them.
   const float* run(const Memory& memory, std::int64_t begin, std::int64_t n) const;
   std::int64_t begin(const Piece& piece) const {

@@ -76,6 +76,8 @@ void Reader::copy_run(const float* base, std::int64_t address, std::int64_t stri
         copy_floats(from, n, to);
       else if (stride == 0)
         std::fill_n(to, n, *from);
+      else if (stride == 2)
+        every_second(from, 0, 1, n, to);
       else
         for (int i = 0; i < n; ++i) to[i] = from[i * stride];
       return;
@@ -101,12 +103,19 @@ const float* Reader::read(const Memory& memory, std::int64_t begin, int n, float
     case Form::strided: {
       float* to = out;
       const float* whole = nullptr;
-      each_run(begin, n, [&](std::int64_t address, std::int64_t stride, int run) {
-        if (run == n && stride == 1 && base)
-          whole = base + address;
+      each_rectangle(begin, n, [&](const Rectangle& r) {
+        const float* const from = base + r.address;
+        if (base && r.stride == 1 && r.width == n)
+          whole = from;
+        else if (base && r.stride == 1)
+          for (int i = 0; i < r.height; ++i)
+            copy_floats(from + i * r.down, r.width, to + i * r.width);
+        else if (base && r.stride == 2)
+          every_second(from, r.down, r.height, r.width, to);
         else
-          copy_run(base, address, stride, run, to);
-        to += run;
+          for (int i = 0; i < r.height; ++i)
+            copy_run(base, r.address + i * r.down, r.stride, r.width, to + i * r.width);
+        to += r.width * r.height;
       });
       return whole ? whole : out;
     }

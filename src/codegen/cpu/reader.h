@@ -41,6 +41,14 @@ class Reader {
   void each_run(std::int64_t begin, int n, F f) const;
 
  private:
+  // Runs of one stride and length, `down` apart.
+  struct Rectangle {
+    std::int64_t address, stride, down;
+    int width, height;
+  };
+  // The same runs, those of the two innermost axes together.
+  template <class F>
+  void each_rectangle(std::int64_t begin, int n, F f) const;
   enum class Form : std::uint8_t { direct, splat, strided, general };
 
   Reader(const ir::Load& load, std::vector<ir::Layer> layers);
@@ -56,48 +64,62 @@ class Reader {
 };
 
 template <class F>
-void Reader::each_run(std::int64_t begin, int n, F f) const {
-  const int rank = coarse_.shape.rank();
+void Reader::each_rectangle(std::int64_t begin, int n, F f) const {
+  const int rank = coarse_.shape.rank(), last = rank - 1;
   const auto& coef = coarse_.address.coef;
-  if (rank == 0) return f(coarse_.address.offset, std::int64_t{0}, n);
+  if (rank == 0) return f(Rectangle{coarse_.address.offset, 0, 0, n, 1});
   std::int64_t position[kMaxRank];
   std::int64_t rest = begin, address = coarse_.address.offset;
-  for (int d = rank - 1; d >= 0; --d) {
+  for (int d = last; d >= 0; --d) {
     position[d] = rest % coarse_.shape[d];
     rest /= coarse_.shape[d];
     address += position[d] * coef[usize(d)];
   }
-  const std::int64_t inner = coarse_.shape[rank - 1];
-  const std::int64_t stride = coef[usize(rank - 1)];
-  while (n > 0) {
-    const int run = static_cast<int>(std::min<std::int64_t>(n, inner - position[rank - 1]));
-    f(address, stride, run);
-    n -= run;
+  const auto inner = static_cast<int>(coarse_.shape[last]);
+  const std::int64_t stride = coef[usize(last)], down = rank > 1 ? coef[usize(last - 1)] : 0;
+  for (;;) {
+    const int width = static_cast<int>(std::min<std::int64_t>(n, inner - position[last]));
+    int height = 1;
+    if (rank > 1 && width == inner)
+      height = static_cast<int>(
+          std::min<std::int64_t>(n / inner, coarse_.shape[last - 1] - position[last - 1]));
+    f(Rectangle{address, stride, down, width, height});
+    n -= width * height;
     if (n == 0) return;
-    address -= position[rank - 1] * stride;
-    position[rank - 1] = 0;
-    for (int d = rank - 2; d >= 0; --d) {
-      address += coef[usize(d)];
-      if (++position[d] < coarse_.shape[d]) break;
-      address -= coef[usize(d)] * coarse_.shape[d];
+    address += height * down - position[last] * stride;
+    position[last] = 0;
+    position[last - 1] += height;
+    for (int d = last - 1; d > 0 && position[d] == coarse_.shape[d]; --d) {
+      address += coef[usize(d - 1)] - coef[usize(d)] * coarse_.shape[d];
       position[d] = 0;
+      ++position[d - 1];
     }
   }
+}
+
+template <class F>
+void Reader::each_run(std::int64_t begin, int n, F f) const {
+  each_rectangle(begin, n, [&](const Rectangle& r) {
+    for (int i = 0; i < r.height; ++i) f(r.address + i * r.down, r.stride, r.width);
+  });
 }
 
 // A scalar as an element of that type: its bits.
 float element(double value, DType dtype);
 
-// Copies a run. Most are short, such as a row of an image: a call of memmove would cost more.
+// Copies a run. Most are short, such as a row of an image: a call of memmove would cost more. The
+// last piece may overlap the one before it. (With `restrict`, g++ makes the loop such a call.)
 inline void copy_floats(const float* from, int n, float* to) {
   constexpr int kTogether = 4, kShort = 64;
+  constexpr std::size_t kBytes = kTogether * sizeof *to;
   if (n > kShort) {
     std::copy_n(from, n, to);
-    return;
+  } else if (n >= kTogether) {
+    for (int i = 0; i < n - kTogether; i += kTogether) std::memcpy(to + i, from + i, kBytes);
+    std::memcpy(to + n - kTogether, from + n - kTogether, kBytes);
+  } else {
+    for (int i = 0; i < n; ++i) to[i] = from[i];
   }
-  int i = 0;
-  for (; i + kTogether <= n; i += kTogether) std::memcpy(to + i, from + i, kTogether * sizeof *to);
-  for (; i < n; ++i) to[i] = from[i];
 }
 
 }  // namespace tensorgrad::cpu

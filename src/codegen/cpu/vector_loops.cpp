@@ -287,6 +287,21 @@ void IotaLoop(std::uint32_t start, std::uint32_t stride, float* out, std::int64_
   for (std::int64_t i = 0; i < n; ++i) numbers[i] = start + static_cast<std::uint32_t>(i) * stride;
 }
 
+void EverySecond(const float* HWY_RESTRICT from, std::int64_t down, std::int64_t rows,
+                 std::int64_t n, float* HWY_RESTRICT to) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t r = 0; r < rows; ++r, from += down, to += n) {
+    std::int64_t i = 0;
+    for (; i + lanes < n; i += lanes) {  // reads a float behind its last one
+      hn::Vec<decltype(d)> even, odd;
+      hn::LoadInterleaved2(d, from + 2 * i, even, odd);
+      hn::StoreU(even, d, to + i);
+    }
+    for (; i < n; ++i) to[i] = from[2 * i];
+  }
+}
+
 void AddInto(float* to, const float* from, std::int64_t n) {
   Binary<Add, kNoOnes>({.a = to, .b = from, .out = to, .lines = 1, .length = n});
 }
@@ -301,6 +316,7 @@ HWY_EXPORT(FindLoop);
 HWY_EXPORT(FindProductLoop);
 HWY_EXPORT(RandomLoop);
 HWY_EXPORT(IotaLoop);
+HWY_EXPORT(EverySecond);
 HWY_EXPORT(AddInto);
 
 Loop find_loop(ir::ScalarOp op, bool real, unsigned ones) {
@@ -315,6 +331,10 @@ void random_loop(const float* a, const float* b, const float* c, std::uint32_t s
 }
 void iota_loop(std::uint32_t start, std::uint32_t stride, float* out, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(IotaLoop)(start, stride, out, n);
+}
+void every_second(const float* from, std::int64_t down, std::int64_t rows, std::int64_t n,
+                  float* to) {
+  HWY_DYNAMIC_DISPATCH(EverySecond)(from, down, rows, n, to);
 }
 void add_into(float* to, const float* from, std::int64_t n) {
   HWY_DYNAMIC_DISPATCH(AddInto)(to, from, n);

@@ -45,6 +45,9 @@ void random_loop(const float* a, const float* b, const float* c, std::uint32_t s
                  std::int64_t n);
 // The i32 values start, start + stride, ..., which wrap around.
 void iota_loop(std::uint32_t start, std::uint32_t stride, float* out, std::int64_t n);
+// to[r * n + i] = from[r * down + 2 * i], for some rows of n elements.
+void every_second(const float* from, std::int64_t down, std::int64_t rows, std::int64_t n,
+                  float* to);
 // to[i] += from[i].
 void add_into(float* to, const float* from, std::int64_t n);
 

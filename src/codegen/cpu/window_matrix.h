@@ -21,17 +21,17 @@ class WindowMatrix {
   static std::optional<WindowMatrix> make(const ir::Load& load, bool turned);
 
   // Elements that are read at a time: small runs of columns are slow.
-  std::int64_t run_length() const { return run_; }
+  std::int64_t run_length() const { return width_; }
 
   static constexpr std::size_t kMostForms = 6;
   using Values = std::array<std::int64_t, kMostForms>;
-  // A range of columns of one batch.
+  // A range of columns of one batch: rectangles of the image that the windows slide over.
   struct Columns {
-    struct Run {
-      int at, count;
+    struct Part {
+      int at, width, height;
       Values values;  // of the first column, without the row's part
     };
-    std::vector<Run> runs;
+    std::vector<Part> parts;
   };
   void columns(std::int64_t batch, std::int64_t first, std::int64_t n, Columns& out) const;
   // These elements of a row, to `to`.
@@ -44,13 +44,15 @@ class WindowMatrix {
     Values step;
   };
   void add(const std::vector<Digit>& digits, std::int64_t index, Values& values) const;
+  void read(const float* base, const Values& values, int width, int height, float* to) const;
 
   ir::Place place_;
   std::size_t forms_ = 1;                    // the address and the guards
   std::vector<Digit> batch_, row_, column_;  // the innermost first
-  Values offset_{}, extent_{}, step_{};
-  std::array<float, kMostForms> fill_{};
-  std::int64_t run_ = 1;
+  Values offset_{}, extent_{};
+  Values across_{}, down_{};  // steps to the next column, and to the next row of a rectangle
+  float fill_ = 0;
+  std::int64_t width_ = 1, height_ = 1;  // of whole rectangles
 };
 
 }  // namespace tensorgrad::cpu
