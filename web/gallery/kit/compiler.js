@@ -19,8 +19,8 @@ const tabs = [
 
 const open = new WeakMap(); // element -> what ends the panel in it
 
-/** Fills `element` with the panel for a subject of page(). */
-export async function compilerPanel(element, subject) {
+/** Fills `element` with the panel for a subject of page(). `tab` is the one that is open first. */
+export async function compilerPanel(element, subject, tab = 'graph') {
   open.get(element)?.abort();
   const ended = new AbortController();
   open.set(element, ended);
@@ -29,58 +29,44 @@ export async function compilerPanel(element, subject) {
   const stages = (await compilerStages()).filter(({ name }) => name !== 'load');
   if (signal.aborted) return;
 
-  const programs = programsOf(subject);
+  const { train } = subject;
   const head = h('div', { class: 'head' });
-  const content = h('div', { class: 'content' });
+  const content = h('div');
   element.replaceChildren(h('div', { class: 'compiler' }, head, content));
-  if (programs.length === 0) {
-    content.append(h('p', { text: 'This page’s program does not show its stages.' }));
-    return;
-  }
-  let tab = 'graph', program = programs[0], filled;
+  let filled;
   const show = () => {
     filled?.abort();
     filled = new AbortController();
-    panelOf(content, { program, stages, tab, signal: filled.signal, chosen: (name) => (tab = name) });
+    fillTabs(content, { subject, train, stages, tab, signal: filled.signal, chosen });
   };
-  signal.addEventListener('abort', () => filled?.abort());
-  if (programs.length > 1)
-    head.append(
-      h(
-        'label',
-        {},
-        'Program ',
-        h(
-          'select',
-          {
-            on: {
-              change: ({ target }) => {
-                program = programs[target.selectedIndex];
-                show();
-              },
-            },
-          },
-          ...programs.map(({ label }) => h('option', { text: label })),
-        ),
-      ),
-    );
-  const { train } = subject;
-  if (train?.loseDevice)
-    head.append(
-      h('button', {
-        type: 'button',
-        class: 'lose',
-        text: 'Lose the device',
-        title: 'Takes the device away, as a crash of its driver would. The model recovers by itself.',
-        on: { click: () => train.loseDevice() },
-      }),
-    );
+  // A reset may have replaced the model.
+  function chosen(name) {
+    tab = name;
+    if (subject.train !== train) void compilerPanel(element, subject, tab);
+  }
+  const lose = h('button', {
+    type: 'button',
+    text: 'Lose the device',
+    title: 'Takes the GPU away, as a crash of its driver would. The model recovers by itself.',
+    on: { click: () => train.loseDevice() },
+  });
+  const offer = () => {
+    lose.hidden = train.device === 'cpu'; // there is nothing that can be lost
+  };
+  offer();
+  head.append(lose);
   // Another device may run other code.
-  train?.addEventListener?.('recovered', () => signal.aborted || show());
-  element.addEventListener('click', ({ target }) => {
-    const site = target.closest?.('.site');
+  const recovered = () => {
+    offer();
+    show();
+  };
+  train.addEventListener('recovered', recovered, { signal });
+  const mark = ({ target }) => {
+    const site = target.closest('.site');
     if (site) markLine(site.dataset.file, Number(site.dataset.line));
-  }, { signal });
+  };
+  element.addEventListener('click', mark, { signal });
+  signal.addEventListener('abort', () => filled?.abort());
   show();
 }
 
@@ -97,25 +83,20 @@ function styles() {
   return sheet;
 }
 
-function programsOf({ train, programs = {}, batch }) {
-  const feed = async () => batch?.(generator(0, 0), 0);
-  return [
-    { label: 'training step', handle: train, feed },
-    ...Object.entries(programs).map(([label, handle]) => ({ label, handle, feed: async () => undefined })),
-  ].filter(({ handle }) => handle?.show && handle.plan);
-}
-
-// The tabs of one program.
-function panelOf(content, { program: { handle, feed }, stages, tab, signal, chosen }) {
+// Fills `content` with the tabs for a model. A tab asks the compiler when it is opened first.
+function fillTabs(content, { subject, train, stages, tab, signal, chosen }) {
   let kernels, kernel;
   const plan = () =>
-    (kernels ??= handle.plan().catch((error) => {
+    (kernels ??= train.plan().catch((error) => {
       kernels = undefined;
       throw error;
     }));
-  const bodies = {}, buttons = {}, filling = {};
+  const bodies = {},
+    buttons = {},
+    filling = {};
   const select = (name) => {
     chosen(name);
+    if (signal.aborted) return undefined;
     for (const { name: each } of tabs) {
       const on = each === name;
       buttons[each].setAttribute('aria-selected', on);
@@ -126,11 +107,11 @@ function panelOf(content, { program: { handle, feed }, stages, tab, signal, chos
     return filling[name];
   };
   const context = {
-    program: handle,
+    program: train,
     stages,
     plan,
-    counts: handle.counts,
-    feed,
+    counts: train.counts,
+    feed: async () => subject.batch?.(generator(0, 0), 0), // for a measurement
     signal,
     chosen: () => kernel,
     openShader: async (number) => {
@@ -140,14 +121,12 @@ function panelOf(content, { program: { handle, feed }, stages, tab, signal, chos
   };
   async function fill(name) {
     const body = bodies[name];
-    const wait = h('p', { class: 'wait', text: 'Asking the compiler …' });
-    body.append(wait);
-    body.setAttribute('aria-busy', 'true');
     const inner = h('div', { class: 'inner' });
-    body.prepend(inner);
+    const wait = h('p', { class: 'wait', text: 'Asking the compiler …' });
+    body.replaceChildren(inner, wait);
+    body.setAttribute('aria-busy', 'true');
     try {
-      const filled = tabs.find((each) => each.name === name).fill(inner, context);
-      return await filled;
+      return await tabs.find((each) => each.name === name).fill(inner, context);
     } catch (error) {
       if (signal.aborted) return undefined;
       delete filling[name]; // the next visit asks again

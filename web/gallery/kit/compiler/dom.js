@@ -72,10 +72,13 @@ export function roving(container, selector, show) {
     const all = items();
     const at = all.indexOf(event.target);
     const to =
-      event.key in steps ? at + steps[event.key]
-      : event.key === 'Home' ? 0
-      : event.key === 'End' ? all.length - 1
-      : undefined;
+      event.key in steps
+        ? at + steps[event.key]
+        : event.key === 'Home'
+          ? 0
+          : event.key === 'End'
+            ? all.length - 1
+            : undefined;
     if (to === undefined) return;
     event.preventDefault();
     all[Math.min(Math.max(to, 0), all.length - 1)].focus();
@@ -87,6 +90,9 @@ export function tabStop(container, selector) {
   container.querySelector(selector)?.setAttribute('tabindex', '0');
 }
 
+/** '1 kernel', '12 kernels'. */
+export const many = (count, thing, things = `${thing}s`) =>
+  `${whole(count)} ${count === 1 ? thing : things}`;
 export const whole = (x) => Math.round(x).toLocaleString('en');
 export const decimal = (x, digits = 1) =>
   x.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
@@ -116,7 +122,12 @@ export function siteOf(text) {
     return { file: base(file), line: Number(line), layer: bare(layer), via: bare(via) };
   }
   const [, layer = '', file, line] = /^(?:(.*), )?at (\S+):(\d+)$/.exec(text ?? '') ?? [];
-  return { file: file && base(file), line: Number(line), layer: file ? layer : (text ?? ''), via: '' };
+  return {
+    file: file && base(file),
+    line: Number(line),
+    layer: file ? layer : (text ?? ''),
+    via: '',
+  };
 }
 
 /** A button that shows the line in the page's source, or the text of why there is no line. */

@@ -4,9 +4,16 @@
 //
 // Reads the result of readGraph(). A band can be folded: it is one box for each pass then.
 
-export const nodeWidth = 172, nodeHeight = 36;
-const columnGap = 22, rowGap = 16, bandTop = 26, bandGap = 12, middle = 56, margin = 14;
-const laneGap = 7, mostColumns = 4;
+export const nodeWidth = 172,
+  nodeHeight = 36;
+const columnGap = 22,
+  rowGap = 16,
+  bandTop = 26,
+  bandGap = 12,
+  middle = 56,
+  margin = 14;
+const laneGap = 7,
+  mostColumns = 4;
 
 const sources = new Set(['input', 'parameter', 'constant', 'state', 'iota']);
 /** 'parameter' for flat_parameters, and so on. */
@@ -39,7 +46,9 @@ export function markPhases(graph) {
   }
   for (const { kind, name, id } of graph.results) {
     if (name[0] === '$') continue;
-    const label = { output: name, gradient: `gradient of ${name}`, capture: `capture ${name}` }[kind];
+    const label = { output: name, gradient: `gradient of ${name}`, capture: `capture ${name}` }[
+      kind
+    ];
     if (label) graph.byId.get(id).label ??= label;
   }
 }
@@ -108,8 +117,7 @@ function placeSources(graph, bands, put) {
   for (const node of [...graph.nodes].reverse()) {
     if (node.phase !== 'forward') continue;
     if (node.band === undefined) put(node, bands[first.get(node.id) ?? 0]);
-    for (const id of node.inputs)
-      first.set(id, Math.min(first.get(id) ?? Infinity, node.band));
+    for (const id of node.inputs) first.set(id, Math.min(first.get(id) ?? Infinity, node.band));
   }
   for (const band of bands) band.nodes.sort((a, b) => a.id - b.id);
 }
@@ -165,7 +173,11 @@ export function visible(graph, bands, folded) {
 export function place({ groups, shown }) {
   for (const group of groups)
     group.sides = ['forward', 'backward', 'update'].map((phase) =>
-      grid(group.nodes.filter((node) => node.phase === phase), shown, group.index === 0),
+      grid(
+        group.nodes.filter((node) => node.phase === phase),
+        shown,
+        group.index === 0,
+      ),
     );
   const columns = (side) => Math.max(1, ...groups.map(({ sides }) => sides[side].columns));
   const step = nodeWidth + columnGap;
@@ -196,8 +208,8 @@ export function place({ groups, shown }) {
 }
 
 // Rows and columns of the nodes of one band and pass. A node is below its operands. What feeds it
-// from the side (parameters, constants, and what is made of them alone) is close above it. `begins`:
-// the band has the inputs with which the program begins.
+// from the side (parameters, constants, and what is made of them alone) is close above it.
+// `begins`: the band has the inputs with which the program begins.
 function grid(nodes, shown, begins) {
   const inside = new Set(nodes);
   const operands = new Map();
@@ -221,7 +233,10 @@ function grid(nodes, shown, begins) {
   };
   for (const node of nodes) {
     if (side.has(node)) continue;
-    const above = operands.get(node).filter((o) => !side.has(o)).map((o) => row.get(o));
+    const above = operands
+      .get(node)
+      .filter((o) => !side.has(o))
+      .map((o) => row.get(o));
     let at = Math.max(row.get(node), ...above.map((each) => each + 1));
     while (full(at)) ++at;
     settle(node, at);
@@ -297,11 +312,14 @@ function skipLanes(edges, groups, phase) {
 
 function path({ from, to, lane }, left, right) {
   const [fx, fy, tx, ty] = [from.x, from.y, to.x, to.y];
-  const half = nodeHeight / 2, mid = nodeWidth / 2;
+  const half = nodeHeight / 2,
+    mid = nodeWidth / 2;
   if (lane !== undefined) {
     const up = from.phase === 'backward';
     const x = up ? right + 8 + lane * laneGap : left - 8 - lane * laneGap;
-    const side = up ? nodeWidth : 0, turn = Math.sign(ty - fy) * 8, out = up ? -8 : 8;
+    const side = up ? nodeWidth : 0,
+      turn = Math.sign(ty - fy) * 8,
+      out = up ? -8 : 8;
     return (
       `M${fx + side} ${fy + half}H${x + out}Q${x} ${fy + half} ${x} ${fy + half + turn}` +
       `V${ty + half - turn}Q${x} ${ty + half} ${x + out} ${ty + half}H${tx + side}`

@@ -1,13 +1,15 @@
 // The tab "Shaders": what the device runs for each kernel of a step.
-import { h, inPieces, opsOf, roving, short, siteLink, siteOf, whole } from './dom.js';
+import { h, inPieces, many, opsOf, roving, short, siteLink, siteOf } from './dom.js';
 import { cpuCalls, isWgsl, loweredKernels, shadersOf } from './text.js';
 import { phaseCell } from './plan.js';
 
 const words =
-  'fn let var const if else for while loop return break continue struct switch case default override ' +
-  'enable requires alias discard true false';
+  'fn let var const if else for while loop return break continue struct switch case default ' +
+  'override enable requires alias discard true false';
 const keywords = new Set(words.split(' '));
-const types = /^(f32|f16|i32|u32|bool|array|atomic|vec[234]|mat[234]x[234]|ptr|storage|workgroup|private|read|read_write)$/;
+const typeWords =
+  'f32 f16 i32 u32 bool array atomic vec2 vec3 vec4 ptr storage workgroup private read read_write';
+const types = new Set(typeWords.split(' '));
 const parts = /(\/\/.*)|(@\w+)|(\b\d[\w.+]*\b)|([A-Za-z_]\w*)|[^]/g;
 
 // Adds WGSL to an element as spans, in pieces.
@@ -15,13 +17,17 @@ function* highlight(element, text) {
   let plain = '';
   let count = 0;
   for (const [match, comment, attribute, number, word] of text.matchAll(parts)) {
-    const kind =
-      comment ? 'comment'
-      : attribute ? 'attribute'
-      : number ? 'string'
-      : keywords.has(word) ? 'keyword'
-      : types.test(word) ? 'type'
-      : '';
+    const kind = comment
+      ? 'comment'
+      : attribute
+        ? 'attribute'
+        : number
+          ? 'string'
+          : keywords.has(word)
+            ? 'keyword'
+            : types.has(word)
+              ? 'type'
+              : '';
     if (!kind) {
       plain += match;
       continue;
@@ -34,8 +40,9 @@ function* highlight(element, text) {
 }
 
 /**
- * What is shown for each kernel, in the order of the plan: { kernel, blocks: [{ title, text, wgsl }] }.
- * `emitted`, `lowered` and `gpu` are texts of stages; `gpu` are the shaders that a GPU would get.
+ * What is shown for each kernel, in the order of the plan: { kernel, number, blocks }; a block is
+ * { title, text, wgsl }. `emitted` and `lowered` are texts of stages, and `gpu` has the shaders
+ * that a GPU would get.
  */
 export function codeOf(kernels, { emitted, lowered, gpu }) {
   const texts = loweredKernels(lowered);
@@ -54,7 +61,7 @@ export function codeOf(kernels, { emitted, lowered, gpu }) {
       blocks.push({
         title:
           `${own ? 'Shader' : 'The shader that a GPU would get'} ${i + 1} of ${shaders.length}` +
-          `, ${whole(x * y)} ${x * y === 1 ? 'workgroup' : 'workgroups'}` +
+          `, ${many(x * y, 'workgroup')}` +
           (mine.part ? ` (${mine.part})` : '') +
           (others.length > 0 ? `, shared with kernel ${others.join(', ')}` : ''),
         text: shader.text,
@@ -62,13 +69,22 @@ export function codeOf(kernels, { emitted, lowered, gpu }) {
       });
     });
     if (texts[number])
-      blocks.push({ title: 'After lower: loops, loads and stores', text: texts[number].trimEnd(), wgsl: false });
+      blocks.push({
+        title: 'After lower: loops, loads and stores',
+        text: texts[number].trimEnd(),
+        wgsl: false,
+      });
     return { kernel, number, blocks };
   });
   // A GPU may have other kernels than the CPU.
   const others = shaders.filter((shader) => shader.kernels.length === 0);
   if (others.length > 0) {
-    const kernel = { kind: 'for a GPU only', phase: '', ops: [`${others.length} more shaders`], where: '' };
+    const kernel = {
+      kind: 'for a GPU only',
+      phase: '',
+      ops: [`${others.length} more shaders`],
+      where: '',
+    };
     const blocks = others.map((shader) => ({
       title: `Shader ${shaders.indexOf(shader) + 1} of ${shaders.length}`,
       text: shader.text,
@@ -108,7 +124,9 @@ export async function shadersTab(element, { program, plan, signal, chosen }) {
         h('span', { class: 'ops', text: short(opsOf(kernel), 44) }),
         h('span', {
           class: 'place',
-          text: site.file ? `${site.file}:${site.line}${site.layer ? ` in ${site.layer}` : ''}` : site.layer,
+          text: site.file
+            ? `${site.file}:${site.line}${site.layer ? ` in ${site.layer}` : ''}`
+            : site.layer,
         }),
       ),
     );
@@ -117,9 +135,11 @@ export async function shadersTab(element, { program, plan, signal, chosen }) {
     h('p', {
       class: 'sentence',
       text: isWgsl(emitted)
-        ? 'Each kernel is one compute shader, or two. Kernels that do not depend on each other share one.'
+        ? 'Each kernel is one compute shader, or two. Kernels that do not depend on each other ' +
+          'share one.'
         : 'The CPU has no shaders: it runs routines with vector instructions, and loops that the ' +
-          'kernel describes.' + (gpu ? ' Below are also the shaders that a GPU would get.' : ''),
+          'kernel describes.' +
+          (gpu ? ' Below are also the shaders that a GPU would get.' : ''),
     }),
     h('div', { class: 'columns' }, list, code),
   );
@@ -162,12 +182,15 @@ function showCode(element, { kernel, number, blocks }, signal) {
       ' ',
       site.file
         ? siteLink(site)
-        : h('span', { class: 'place', text: site.layer || 'made by the optimizer, for no line of yours' }),
+        : h('span', {
+            class: 'place',
+            text: site.layer || 'made by the optimizer, for no line of yours',
+          }),
     ),
     h('p', { class: 'ops', text: opsOf(kernel) }),
-    ...blocks.flatMap(({ title }, i) => [
+    ...blocks.flatMap(({ title, wgsl }, i) => [
       h('h5', { text: title }),
-      h('pre', { tabindex: 0, 'aria-label': title }, texts[i]),
+      h('pre', { class: wgsl ? 'wgsl' : 'text', tabindex: 0, 'aria-label': title }, texts[i]),
     ]),
   );
   const write = function* () {

@@ -1,6 +1,18 @@
 // The tab "Time": how long each kernel of a step takes, measured in this page: the data of
 // `tg bench --profile`.
-import { decimal, escape, h, opsOf, roving, short, siteLink, siteOf, sortable, tabStop, whole } from './dom.js';
+import {
+  decimal,
+  escape,
+  h,
+  many,
+  opsOf,
+  roving,
+  short,
+  siteLink,
+  siteOf,
+  sortable,
+  tabStop,
+} from './dom.js';
 import { kernelButton, opsCell, phaseCell } from './plan.js';
 
 const bar = 30;
@@ -30,15 +42,21 @@ export function timesOf(kernels, dispatches) {
 export async function timeTab(element, { program, plan, feed, signal, openShader }) {
   const kernels = await plan();
   if (signal.aborted) return;
-  const again = h('button', { type: 'button', class: 'measure', text: 'Measure again', disabled: true });
+  const again = h('button', {
+    type: 'button',
+    class: 'measure',
+    text: 'Measure again',
+    disabled: true,
+  });
   const note = h('span', { class: 'measured', role: 'status' });
   const result = h('div', { class: 'result' });
   element.append(
     h('p', {
       class: 'sentence',
       text:
-        'Each kernel is timed alone. In training, independent kernels share a dispatch and run side ' +
-        'by side, so a step does not take the sum of these times. The weights stay as they are.',
+        'Each kernel is timed alone. In training, independent kernels share a dispatch and run ' +
+        'side by side, so a step does not take the sum of these times. The weights stay as ' +
+        'they are.',
     }),
     h('div', { class: 'bar' }, again, note),
     result,
@@ -53,7 +71,8 @@ export async function timeTab(element, { program, plan, feed, signal, openShader
       const rows = timesOf(kernels, dispatches);
       show(result, rows, openShader, signal);
       const total = rows.reduce((sum, { us }) => sum + us, 0);
-      note.textContent = `${whole(rows.length)} kernels, ${decimal(total)} µs: the shortest of ${steps} steps`;
+      const all = many(rows.length, 'kernel');
+      note.textContent = `${all}, ${decimal(total)} µs: the shortest of ${steps} steps`;
       element.dataset.measured = rows.length;
     } catch (error) {
       if (!signal.aborted) note.textContent = `It could not be measured: ${error.message}`;
@@ -73,7 +92,12 @@ function show(result, rows, openShader, signal) {
   detail.textContent =
     'From top to bottom: the step, its phases, their kinds of kernels, and the kernels.';
   const columns = [
-    { name: 'kernel', number: true, value: (k) => k.number, cell: (k) => kernelButton(k, openShader) },
+    {
+      name: 'kernel',
+      number: true,
+      value: (k) => k.number,
+      cell: (k) => kernelButton(k, openShader),
+    },
     { name: 'µs', number: true, value: (k) => k.us, cell: (k) => decimal(k.us) },
     { name: '%', number: true, value: (k) => k.us, cell: (k) => decimal((100 * k.us) / total) },
     { name: 'GFLOP/s', number: true, value: (k) => k.gflops, cell: (k) => decimal(k.gflops, 2) },
@@ -145,11 +169,13 @@ function runs(placed, key) {
 
 // Round numbers along the time axis, about one per 100 pixels.
 function ticks(total, width) {
-  const rough = total / Math.max(2, width / 100), power = 10 ** Math.floor(Math.log10(rough));
+  const rough = total / Math.max(2, width / 100),
+    power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
   const digits = Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
   const list = [];
-  for (let i = 0; i * step <= total * 1.000001; ++i) list.push([i * step, decimal(i * step, digits)]);
+  for (let i = 0; i * step <= total * 1.000001; ++i)
+    list.push([i * step, decimal(i * step, digits)]);
   return list;
 }
 
@@ -164,36 +190,60 @@ function bars(rows, grouped, total, width) {
   });
   const scale = width / total;
   const rect = (level, from, us, kind, label, words, kernel) => {
-    const wide = us * scale, room = Math.floor((wide - 8) / 7);
+    const wide = us * scale,
+      room = Math.floor((wide - 8) / 7);
     const text =
-      room < 3 ? '' : `<text x="${from * scale + 4}" y="${level * bar + 19}">${escape(short(label, room))}</text>`;
+      room < 3
+        ? ''
+        : `<text x="${from * scale + 4}" y="${level * bar + 19}">` +
+          `${escape(short(label, room))}</text>`;
     return (
       `<g class="item ${kind}" role="img" tabindex="-1" aria-label="${escape(words)}"` +
       `${kernel === undefined ? '' : ` data-kernel="${kernel}"`}><rect x="${from * scale}" ` +
       `y="${level * bar}" width="${Math.max(wide, 0.3)}" height="${bar - 2}"/>${text}</g>`
     );
   };
-  let svg = rect(0, 0, total, 'all', `a step: ${decimal(total)} µs`, `a step: ${share(total, total)}`);
+  let svg = rect(
+    0,
+    0,
+    total,
+    'all',
+    `a step: ${decimal(total)} µs`,
+    `a step: ${share(total, total)}`,
+  );
   const level = (number, key, name) => {
     for (const run of runs(placed, key)) {
-      const many = `${run.count} ${run.count === 1 ? 'kernel' : 'kernels'}`;
-      const words = `${run.key.replace('/', ', ')}: ${many}, ${share(run.us, total)}`;
+      const kernels = many(run.count, 'kernel');
+      const words = `${run.key.replace('/', ', ')}: ${kernels}, ${share(run.us, total)}`;
       svg += rect(number, run.x, run.us, run.row.phase, name(run.row), words);
     }
   };
-  level(1, ({ phase }) => phase, ({ phase }) => phase);
-  level(2, ({ phase, kind }) => `${phase}/${kind}`, ({ kind }) => kind);
+  level(
+    1,
+    ({ phase }) => phase,
+    ({ phase }) => phase,
+  );
+  level(
+    2,
+    ({ phase, kind }) => `${phase}/${kind}`,
+    ({ kind }) => kind,
+  );
   for (const { row, x: at } of placed)
     svg += rect(
-      3, at, row.us, row.phase, `${row.number} ${opsOf(row)}`,
+      3,
+      at,
+      row.us,
+      row.phase,
+      `${row.number} ${opsOf(row)}`,
       `kernel ${row.number}: ${short(opsOf(row), 80)}. ${share(row.us, total)}, ` +
         `${decimal(row.gflops, 2)} GFLOP/s, ${decimal(row.gbPerS, 2)} GB/s, ` +
-        `${row.dispatches} ${row.dispatches === 1 ? 'dispatch' : 'dispatches'}, ${row.phase}, ${row.kind}.`,
+        `${many(row.dispatches, 'dispatch', 'dispatches')}, ${row.phase}, ${row.kind}.`,
       row.number,
     );
   const end = 4 * bar;
   for (const [us, label] of ticks(total, width)) {
-    const at = us * scale, anchor = at < 20 ? 'start' : at > width - 30 ? 'end' : 'middle';
+    const at = us * scale,
+      anchor = at < 20 ? 'start' : at > width - 30 ? 'end' : 'middle';
     svg +=
       `<path class="frame" d="M${at} ${end}v5"/>` +
       `<text class="axis" x="${at}" y="${end + 17}" text-anchor="${anchor}">${label}</text>`;
