@@ -94,22 +94,31 @@ async function showText(body, text, signal) {
   const pre = h('pre', { class: 'text', tabindex: 0, 'aria-label': 'The text of the stage' });
   body.replaceChildren(pre);
   const lines = text.trimEnd().split('\n');
+  const some = 100; // lines of a part, which is laid out only when it is seen
   await inPieces(
     (function* () {
-      let plain = '';
-      for (const line of lines) {
-        const place = /( {2}@ |# (?:[^,\n]*, )?at )(\S+?):(\d+)/.exec(line);
-        if (place) {
-          const from = place.index + place[1].length;
-          pre.append(plain + line.slice(0, from));
-          const [file, number] = [place[2].split('/').at(-1), Number(place[3])];
-          pre.append(siteLink({ file, line: number }));
-          plain = `${line.slice(place.index + place[0].length)}\n`;
-        } else plain += `${line}\n`;
-        yield;
+      for (let i = 0; i < lines.length; i += some) {
+        const part = h('span', { class: 'part' });
+        for (const line of lines.slice(i, i + some)) {
+          part.append(...linked(line), '\n');
+          yield;
+        }
+        pre.append(part);
       }
-      pre.append(plain);
     })(),
     signal,
   );
+}
+
+// A line, in which the line of the page's source is a link.
+function linked(line) {
+  const place = /( {2}@ |# (?:[^,\n]*, )?at )(\S+?):(\d+)/.exec(line);
+  if (!place) return [line];
+  const [all, before, file, number] = place;
+  const site = { file: file.split('/').at(-1), line: Number(number) };
+  return [
+    line.slice(0, place.index) + before,
+    siteLink(site),
+    line.slice(place.index + all.length),
+  ];
 }

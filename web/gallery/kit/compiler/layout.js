@@ -66,10 +66,10 @@ export function makeBands(graph) {
     if (!vias.has(name)) vias.set(name, new Set());
     vias.get(name).add(composite({ site }));
   }
-  const bands = [];
+  const passed = []; // the bands that the forward pass goes through
   const named = (name) => {
-    if (bands.at(-1)?.name !== name) bands.push({ name, index: bands.length, nodes: [] });
-    return bands.at(-1);
+    if (passed.at(-1)?.name !== name) passed.push({ name, nodes: [] });
+    return passed.at(-1);
   };
   const put = (node, band) => {
     node.band = band.index;
@@ -85,9 +85,11 @@ export function makeBands(graph) {
     const { layer, via } = node.site;
     if (layer) current = bandName(layer);
     else if (!via || !vias.get(current)?.has(via)) current = '';
-    put(node, named(current));
+    named(current).nodes.push(node);
   }
-  if (bands.length === 0) named('');
+  if (passed.length === 0) named('');
+  const bands = joined(passed);
+  for (const band of bands) for (const node of band.nodes) node.band = band.index;
   placeSources(graph, bands, put);
   // Backward, in reverse order. Pieces without a layer belong to the band that was reached.
   let reached = bands.length - 1;
@@ -111,6 +113,17 @@ export function makeBands(graph) {
   return bands;
 }
 
+// What a block does between its layers is part of the block.
+function joined(passed) {
+  const bands = [];
+  for (const { name, nodes } of passed) {
+    const within = name && bands.at(-1)?.name === '' && bands.at(-2)?.name === name;
+    if (within) bands.at(-2).nodes.push(...bands.pop().nodes, ...nodes);
+    else bands.push({ name, nodes });
+  }
+  return bands.map((band, index) => ({ ...band, index }));
+}
+
 // Parameters, inputs, constants and their views stand where they are first used.
 function placeSources(graph, bands, put) {
   const first = new Map();
@@ -122,9 +135,8 @@ function placeSources(graph, bands, put) {
   for (const band of bands) band.nodes.sort((a, b) => a.id - b.id);
 }
 
-const madeBy = ({ name, nodes }, what, line) =>
-  name === '' &&
-  nodes.some(({ site, op }) => site.line === line && (site.via === what || op === what));
+const madeBy = ({ nodes }, what, line) =>
+  nodes.some(({ site, op }) => !site.layer && site.line === line && [site.via, op].includes(what));
 
 // The nearest band above that fits, or the nearest below.
 function nearest(bands, from, fits) {
