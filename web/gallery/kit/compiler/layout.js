@@ -159,6 +159,7 @@ export function visible(graph, bands, folded) {
       const ops = nodes.filter((node) => !isSource(node)).length;
       if (nodes.length === 0) continue;
       const parameters = nodes.filter(({ op }) => op === 'parameter').length;
+      const gradients = nodes.filter(({ label }) => label?.startsWith('gradient')).length;
       const box = {
         id: `${band.index}${phase}`,
         phase,
@@ -166,6 +167,7 @@ export function visible(graph, bands, folded) {
         fold: true,
         ops,
         parameters,
+        gradients,
         title: band.title,
         op: 'folded',
         inputs: [...new Set(nodes.flatMap(({ inputs }) => inputs))],
@@ -233,7 +235,7 @@ function grid(nodes, shown, begins) {
     const own = all.filter((o) => inside.has(o));
     operands.set(node, own);
     const feeds = isSource(node) ? !(begins && node.op === 'input') : own.every((o) => side.has(o));
-    if (feeds && own.length === all.length) side.add(node);
+    if (feeds && !node.fold && own.length === all.length) side.add(node);
     for (const o of own) readers.set(o, [...(readers.get(o) ?? []), node]);
     row.set(node, 1 + Math.max(-1, ...own.map((o) => row.get(o))));
   }

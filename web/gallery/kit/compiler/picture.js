@@ -199,7 +199,7 @@ function nodePicture(node) {
   const { id, x, y, phase, band } = node;
   const kind = node.fold ? 'folded' : isSource(node) ? kindOf(node) : '';
   const title = node.fold ? many(node.ops, 'op') : titleOf(node);
-  const under = node.fold ? many(node.parameters, 'parameter') : (node.label ?? node.type);
+  const under = node.fold ? holds(node) : (node.label ?? node.type);
   const site = node.site?.file ? `${node.site.file}:${node.site.line}` : '';
   const words = [node.fold && node.title, title, under, phase, site];
   return (
@@ -217,6 +217,9 @@ function nodePicture(node) {
   );
 }
 
+const holds = ({ phase, parameters, gradients }) =>
+  phase === 'backward' ? many(gradients, 'gradient') : many(parameters, 'parameter');
+
 function titleOf({ op, name, attributes }) {
   if (name) return name;
   if (op === 'constant') return /value=([^,]+)/.exec(attributes)?.[1] ?? op;
@@ -233,8 +236,7 @@ function describe(node, graph) {
   if (node.fold)
     return [
       h('strong', { text: node.title }),
-      `, ${node.phase}: ${many(node.ops, 'op')}, ${many(node.parameters, 'parameter')}. ` +
-        'Press Enter to unfold it.',
+      `, ${node.phase}: ${many(node.ops, 'op')}, ${holds(node)}. ` + 'Press Enter to unfold it.',
     ];
   const readers = graph.nodes.filter(({ inputs }) => inputs.includes(node.id)).length;
   const size = elementsOf(node.type);

@@ -60,7 +60,7 @@ export function codeOf(kernels, { emitted, lowered, gpu }) {
       const [x, y] = shader.workgroups;
       blocks.push({
         title:
-          `${own ? 'Shader' : 'The shader that a GPU would get'} ${i + 1} of ${shaders.length}` +
+          `${own ? 'Shader' : 'For a GPU: shader'} ${i + 1} of ${shaders.length}` +
           `, ${many(x * y, 'workgroup')}` +
           (mine.part ? ` (${mine.part})` : '') +
           (others.length > 0 ? `, shared with kernel ${others.join(', ')}` : ''),
@@ -86,7 +86,7 @@ export function codeOf(kernels, { emitted, lowered, gpu }) {
       where: '',
     };
     const blocks = others.map((shader) => ({
-      title: `Shader ${shaders.indexOf(shader) + 1} of ${shaders.length}`,
+      title: `For a GPU: shader ${shaders.indexOf(shader) + 1} of ${shaders.length}`,
       text: shader.text,
       wgsl: true,
     }));
