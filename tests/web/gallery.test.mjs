@@ -2,10 +2,15 @@
 // links lead somewhere. The pages lie in a sub-folder of a server without the headers for threads, and
 // the browser has no WebGPU. Screenshots go to build/web/screenshots.
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
 
-import { builds, root } from './support/browser.mjs';
+import { builds, package_folder, root } from './support/browser.mjs';
 import { contrasts, unnamed } from './support/accessible.mjs';
 import { open_gallery, place, rows, settled } from './support/gallery.mjs';
 
@@ -119,6 +124,36 @@ for (const file of ['index.html', 'guide.html', 'ops.html'])
       if (hash) assert.ok(text.includes(`id="${hash}"`), link);
     }
   });
+
+const publish = [`${root}web/publish.mjs`, 'out', package_folder];
+
+test('./tg web --out writes these files', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'tensorgrad-out-'));
+  t.after(() => rm(folder, { recursive: true }));
+  await promisify(execFile)(process.execPath, [...publish, folder]);
+  const files = async (place) => (await readdir(place, { recursive: true })).sort();
+  assert.deepEqual(await files(folder), await files(gallery.folder));
+});
+
+test('./tg web serves them', async (t) => {
+  // Its site lies beside the package, so the package is elsewhere here.
+  const builds = await mkdtemp(join(tmpdir(), 'tensorgrad-serve-'));
+  await cp(package_folder, join(builds, 'package'), { recursive: true });
+  const serve = [publish[0], 'serve', join(builds, 'package'), '0', '--json'];
+  const server = spawn(process.execPath, serve, { stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(async () => {
+    server.kill();
+    await rm(builds, { recursive: true });
+  });
+  const [line] = await once(server.stdout, 'data');
+  const { event, address } = JSON.parse(line);
+  assert.equal(event, 'serving');
+  for (const path of ['', 'sine/', 'guide.html', 'vendor/uPlot.esm.js', 'tensorgrad/dist/index.js']) {
+    const answer = await fetch(address + path);
+    assert.equal(answer.status, 200, path);
+    assert.equal(answer.headers.get('cross-origin-opener-policy'), 'same-origin'); // for threads
+  }
+});
 
 test('what npm has brought has its licence', async () => {
   const files = await readdir(`${gallery.folder}/vendor`);

@@ -15,12 +15,12 @@ for (const { name, gpu } of rows) {
     const found = {};
     for (const device of ['cpu', 'webgpu']) {
       const page = await gallery.open(name, `small&seed=1&steps=${steps}&device=${device}`);
+      t.after(() => page.close());
       const { problem, step, device: where } = await settled(page);
       assert.equal(problem, '');
       assert.equal(step, steps);
       assert.match(where, device === 'cpu' ? /^cpu$/ : /^webgpu/);
       found[device] = await losses(page);
-      await page.close();
     }
     t.diagnostic(JSON.stringify(found));
     assert.equal(found.cpu.length, steps);

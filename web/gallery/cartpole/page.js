@@ -97,6 +97,7 @@ page({
     const policy = await attach(count);
     playLive(await attach(1));
     const batch = (random) => play(policy, { count, most, random });
-    return { train, programs: { policy }, batch, draw: () => mean, reset: () => (mean = undefined) };
+    const reset = () => (mean = undefined);
+    return { train, programs: { policy }, batch, draw: () => mean, reset };
   },
 });

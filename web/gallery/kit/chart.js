@@ -88,7 +88,7 @@ export class Chart {
       scales: { x: { time: false }, y },
       axes: [
         { ...axis, size: 28, values: (_, marks) => marks.map((mark) => mark.toLocaleString('en')) },
-        this.logarithmic ? tens({ ...axis, size: 52, values: texts }) : { ...axis, size: 52, values: texts },
+        (this.logarithmic ? tens : (each) => each)({ ...axis, size: 52, values: texts }),
       ],
       series: [
         {},

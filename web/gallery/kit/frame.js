@@ -1,4 +1,7 @@
-// What the kit adds around a page: links, controls, status, charts, compiler and source.
+// What the kit adds around a page: links, controls, status, charts, compiler and source; and what
+// they show.
+import { Chart } from './chart.js';
+import { State, trains } from './states.js';
 
 const top = `
   <nav class="top" aria-label="Site"><a href="../index.html">Gallery</a>
@@ -61,8 +64,8 @@ function chartFigure(id, label) {
   return figure;
 }
 
-/** Adds the frame to the page's own elements, and returns the parts by their id. */
-export function addFrame({ loss, score }) {
+// Adds the frame to the page's own elements, and returns all that have an id, by it.
+function addFrame({ loss, score }) {
   const main = document.querySelector('main');
   const stage = main.querySelector('.stage');
   main.before(fragment(top));
@@ -82,20 +85,89 @@ export function addFrame({ loss, score }) {
   return parts;
 }
 
+const names = {
+  opening: 'Opening …',
+  asking: 'Waiting',
+  running: 'Training',
+  paused: 'Paused',
+  hidden: 'In the background',
+  lost: 'Device lost',
+  failed: 'Stopped',
+};
+
+function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+export class Frame {
+  constructor(spec) {
+    this.spec = spec;
+    this.parts = addFrame(spec);
+    this.losses = new Chart(this.parts.losses, {
+      logarithmic: true, faint: '--accent-faint', strong: '--accent',
+    });
+    if (spec.score)
+      this.scores = new Chart(this.parts.scores, { faint: '--second-faint', strong: '--second' });
+  }
+
+  drawCharts(losses, scores) {
+    this.losses.draw(losses);
+    this.scores?.draw(scores);
+  }
+
+  /** `ready`: there is a model. */
+  showState({ state, step, loss, score, speed }, ready) {
+    const { status, start, reset, save, question } = this.parts;
+    const on = trains(state);
+    Object.assign(status.dataset, { state, step, loss: loss ?? '', score: score ?? '' });
+    const show = (name, text) => write(status.querySelector(name), text);
+    show('.state', names[state]);
+    show('.step', grouped(step));
+    show('.loss', brief(loss));
+    show('.score', brief(score));
+    show('.speed', on && speed ? `${grouped(Math.round(speed))} steps/s` : '');
+    write(start, on ? 'Pause' : 'Start');
+    start.disabled = reset.disabled = save.disabled = !ready || state === State.opening;
+    question.hidden = state !== State.asking;
+  }
+
+  showRate(value) {
+    const { rate, 'rate-value': text, status } = this.parts;
+    rate.value = Math.log10(value / this.spec.rate);
+    text.textContent = Number(value.toPrecision(2));
+    rate.setAttribute('aria-valuetext', text.textContent);
+    status.dataset.rate = value;
+  }
+
+  /** Where the model of a handle is computed, and why not on the GPU. */
+  async showDevice({ device = 'cpu', gpu, threads }, wanted) {
+    const { status, where } = this.parts;
+    status.dataset.device = device;
+    if (device !== 'cpu') {
+      const name = await gpuName();
+      where.textContent = name ? `GPU: ${name}` : 'GPU';
+      return;
+    }
+    const count = threads ?? wanted;
+    const why = gpu && gpu.reason !== 'not-asked' ? ` ${gpu.message}` : '';
+    where.textContent = `CPU, ${count === 1 ? '1 thread' : `${count} threads`}.${why}`;
+  }
+}
+
 const digits = new Intl.NumberFormat('en');
 /** 1234567 is '1,234,567'. */
 export const grouped = (number) => digits.format(number);
 
-/** Three digits: '0.00312', '2.00', '4.1e-7'. */
-export function brief(number) {
+// Three digits: '0.00312', '2.00', '4.1e-7'.
+function brief(number) {
   if (number === undefined || !Number.isFinite(number)) return '–';
   if (number !== 0 && Math.abs(number) < 1e-4) return number.toExponential(1);
   if (number === 0) return '0';
   return Math.abs(number) >= 1000 ? grouped(Math.round(number)) : number.toPrecision(3);
 }
 
-/** The name of the page's GPU, as far as the browser tells it. */
-export async function gpuName() {
+// The name of the page's GPU, as far as the browser tells it.
+async function gpuName() {
   try {
     const { info } = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
     return info.description || `${info.vendor} ${info.architecture}`.trim();

@@ -3,12 +3,11 @@
 // One loop does everything with the model, one thing after the other: jobs that the visitor asked
 // for (reset, load, another device), otherwise rounds while the state is running. A round is
 // `count` steps, of which only the last is read; count follows the time that rounds take.
-import { brief, addFrame, download, gpuName, grouped, pause } from './frame.js';
-import { Chart } from './chart.js';
+import { Frame, download, grouped, pause } from './frame.js';
 import { generator } from './random.js';
 import { History } from './history.js';
 import { sourcePanes } from './source.js';
-import { State, after } from './states.js';
+import { State, after, trains } from './states.js';
 import { forget, store, stored } from './storage.js';
 
 const roundMs = 50; // that a round takes
@@ -85,15 +84,11 @@ class Page {
     this.seed = this.fixedSeed ? Number(url.get('seed')) : newSeed();
     this.rate = spec.rate;
     this.key = `${spec.name}${this.small ? ' small' : ''}`;
-    this.parts = addFrame(spec);
-    this.lossChart = new Chart(this.parts.losses, {
-      logarithmic: true, faint: '--accent-faint', strong: '--accent',
-    });
-    if (spec.score)
-      this.scoreChart = new Chart(this.parts.scores, { faint: '--second-faint', strong: '--second' });
+    this.frame = new Frame(spec);
+    this.parts = this.frame.parts;
     sourcePanes(this.parts.source, this.spec.sources);
     this.listen();
-    this.showRate();
+    this.frame.showRate(this.rate);
     this.show();
   }
 
@@ -201,8 +196,7 @@ class Page {
       this.score = score;
       if (this.scores.steps.at(-1) !== this.step) this.scores.add(this.step, score);
     }
-    this.lossChart.draw(this.losses);
-    this.scoreChart?.draw(this.scores);
+    this.frame.drawCharts(this.losses, this.scores);
     this.show();
     // Drawing takes at most a quarter of the time.
     const ended = performance.now();
@@ -221,7 +215,7 @@ class Page {
 
   // ---- jobs
 
-  /** Opens the model on a device. The model that was open before has to be replaced by the caller. */
+  /** Opens the model on a device. The caller closes the one that was open before. */
   async open(device) {
     const { spec, seed, rate, small, threads } = this;
     const onProgress = ({ work, done, total }) => this.say(`${work}: ${done} of ${total}`);
@@ -231,7 +225,7 @@ class Page {
     this.rateSet = this.rate;
     this.say('');
     this.watch();
-    await this.showDevice();
+    await this.frame.showDevice(this.subject.train, this.threads);
   }
 
   /** Looks for a stored run, and asks whether to go on with it. */
@@ -287,7 +281,7 @@ class Page {
     this.scores = new History(scores);
     this.rate = rate;
     this.rateSet = undefined;
-    this.showRate();
+    this.frame.showRate(this.rate);
   }
 
   /** Stores the run. */
@@ -362,7 +356,7 @@ class Page {
       parts.device.value = this.device;
       this.say('');
       parts.problem.textContent = error.message;
-      await this.showDevice();
+      await this.frame.showDevice(this.subject.train, this.threads);
     }
     this.rateSet = undefined;
     this.count = 1;
@@ -390,7 +384,7 @@ class Page {
       const steps = repeatedSteps === 1 ? '1 step' : `${grouped(repeatedSteps)} steps`;
       this.say(`The device was lost. The page goes on where it was: it repeated ${steps}.`);
       this.enter('recover');
-      void this.showDevice();
+      void this.frame.showDevice(train, this.threads);
     });
   }
 
@@ -412,7 +406,7 @@ class Page {
     };
     rate.oninput = () => {
       this.rate = this.spec.rate * 10 ** Number(rate.value);
-      this.showRate();
+      this.frame.showRate(this.rate);
     };
     device.onchange = () => this.later(() => this.move(device.value));
     save.onclick = () => this.later(() => this.save());
@@ -476,62 +470,10 @@ class Page {
     }
   }
 
-  // ---- showing
-
-  showRate() {
-    const { rate, 'rate-value': text, status } = this.parts;
-    rate.value = Math.log10(this.rate / this.spec.rate);
-    text.textContent = Number(this.rate.toPrecision(2));
-    rate.setAttribute('aria-valuetext', text.textContent);
-    status.dataset.rate = this.rate;
-  }
-
-  async showDevice() {
-    const { train } = this.subject;
-    const { device = 'cpu', gpu, threads = this.threads } = train;
-    this.parts.status.dataset.device = device;
-    if (device !== 'cpu') {
-      const name = await gpuName();
-      this.parts.where.textContent = name ? `GPU: ${name}` : 'GPU';
-      return;
-    }
-    const why = gpu && gpu.reason !== 'not-asked' ? ` ${gpu.message}` : '';
-    this.parts.where.textContent = `CPU, ${threads === 1 ? '1 thread' : `${threads} threads`}.${why}`;
-  }
-
   show() {
-    const { status, start, reset, save, question } = this.parts;
-    const { state, step, loss, score, speed, subject } = this;
-    const on = trains(state);
-    Object.assign(status.dataset, { state, step, loss: loss ?? '', score: score ?? '' });
-    const write = (name, text) => {
-      const element = status.querySelector(name);
-      if (element.textContent !== text) element.textContent = text;
-    };
-    write('.state', names[state]);
-    write('.step', grouped(step));
-    write('.loss', brief(loss));
-    write('.score', brief(score));
-    write('.speed', on && speed ? `${grouped(Math.round(speed))} steps/s` : '');
-    const label = on ? 'Pause' : 'Start';
-    if (start.textContent !== label) start.textContent = label;
-    start.disabled = reset.disabled = save.disabled = !subject || state === State.opening;
-    question.hidden = state !== State.asking;
+    this.frame.showState(this, Boolean(this.subject));
   }
 }
-
-const names = {
-  opening: 'Opening …',
-  asking: 'Waiting',
-  running: 'Training',
-  paused: 'Paused',
-  hidden: 'In the background',
-  lost: 'Device lost',
-  failed: 'Stopped',
-};
-
-/** Whether it trains, or will by itself. */
-const trains = (state) => [State.running, State.lost, State.hidden].includes(state);
 
 const newSeed = () => Math.floor(Math.random() * 2 ** 31);
 
@@ -543,6 +485,6 @@ function close(subject) {
 /** The step that a checkpoint was written after, from the text at its start. */
 function stepOf(bytes) {
   const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
-  const { __metadata__: about = {} } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + size)));
-  return Number(about.step ?? 0);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + size)));
+  return Number(header.__metadata__?.step ?? 0);
 }

@@ -40,3 +40,6 @@ const transitions = {
 
 /** The state after an event, which is the same state where the event has no meaning. */
 export const after = (state, event) => transitions[state][event] ?? state;
+
+/** Whether the page trains, or will by itself. */
+export const trains = (state) => [running, lost, hidden].includes(state);
