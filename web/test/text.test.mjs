@@ -139,7 +139,7 @@ test('a trainer and a generator recover from a lost device', async () => {
   const spec = { text, tokenizer, model, training, device: 'cpu', snapshotEvery: 4 };
   const bytes = async (lose) => {
     const trainer = await TextTrainer.create(spec);
-    for (let i = 0; i < 12; ++i) {
+    for (let i = 0; i < 14; ++i) {
       // Once before the first snapshot, once after it.
       if (i === 1) await trainer.setLR(0.02);
       if (i === 6) await trainer.setLR(tg.lr.linear({ peak: 0.02, final: 0, steps: 8 }));
