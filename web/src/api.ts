@@ -54,7 +54,14 @@ export {
   type OpNode,
 } from './compile/ir.js';
 export { compilerStages, type StageInfo } from './compile/stages.js';
-export type { Counts, GpuReport, KernelInfo } from './engine/protocol.js';
+export type {
+  Counts,
+  GpuReport,
+  KernelInfo,
+  KernelTime,
+  PlannedKernel,
+  PlannedTensor,
+} from './engine/protocol.js';
 export { loadSafetensors, saveSafetensors, type SafetensorsData } from './files/safetensors.js';
 export { readCheckpoint, type CheckpointContents } from './files/checkpoint.js';
 export { singleFlight, type SingleFlightResult } from './single_flight.js';

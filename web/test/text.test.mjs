@@ -207,3 +207,39 @@ test('a model of bytes writes anything, and its pieces are its text', async () =
   trainer.destroy();
   generator.destroy();
 });
+
+test('a trainer shows its step, and a profile changes nothing', async () => {
+  const results = [];
+  for (const profiled of [false, true]) {
+    const trainer = await TextTrainer.create({
+      text,
+      tokenizer: await Tokenizer.characters(text),
+      model,
+      training: { ...training, accumulate: 2 },
+      device: 'cpu',
+      worker: false,
+    });
+    const losses = [];
+    for (let i = 0; i < 6; ++i) {
+      const step = trainer.step();
+      if (profiled && i === 3) {
+        await trainer.setLR(0.02);
+        const times = await trainer.profile({ steps: 2 });
+        const plan = await trainer.plan();
+        assert.equal(times.length, plan.length);
+        assert.equal(plan.length, trainer.counts.kernels);
+        assert.match(await trainer.show('plan'), /matmul/);
+        const shaders = await trainer.shaders();
+        assert.match(shaders, /@compute/);
+        await assert.rejects(trainer.show('fused'), /show: there is no stage 'fused'/);
+        await assert.rejects(trainer.profile({ steps: 0 }), /profile: at least one step: 0/);
+      } else if (i === 3) {
+        await trainer.setLR(0.02);
+      }
+      losses.push((await step).loss);
+    }
+    results.push({ losses, file: Buffer.from(await trainer.save()).toString('hex') });
+    trainer.destroy();
+  }
+  assert.deepEqual(results[0], results[1]);
+});

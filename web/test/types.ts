@@ -35,8 +35,10 @@ import {
   type CompiledForward,
   type CompiledTraining,
   type InputDecls,
+  type KernelTime,
   type LR,
   type OptimizerConfig,
+  type PlannedKernel,
   type StepResult,
   type Tensor,
   type TypedInputs,
@@ -122,6 +124,18 @@ export async function training(): Promise<void> {
   await fixed.step({ y: ids });
   // @ts-expect-error an input that does not exist
   await train.setInputs({ z: ids });
+
+  const plan = await train.plan();
+  same<typeof plan, PlannedKernel[]>(true);
+  const times = await fixed.profile({ steps: 2, inputs: { ids, y: ids } });
+  same<typeof times, KernelTime[]>(true);
+  await train.profile();
+  await infer.profile({ inputs: { x: new Float32Array(16) } });
+  same<Awaited<ReturnType<typeof train.shaders>>, string>(true);
+  // @ts-expect-error ids are integers
+  await train.profile({ inputs: { ids: new Float32Array(32) } });
+  // @ts-expect-error an input that does not exist
+  await train.profile({ inputs: { z: ids } });
 
   await train.setLR(lr.linear({ peak: 1, final: 0, steps: 10 }));
   await train.setLR((update) => 1 / update);

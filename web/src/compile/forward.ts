@@ -1,6 +1,12 @@
 // Forward programs: attached to a model in training, or with parameters of their own.
 import type { Channel } from '../engine/channel.js';
-import { AbortError, type ProgramId, type ProgramInfo, type RunValue } from '../engine/protocol.js';
+import {
+  AbortError,
+  type KernelTime,
+  type ProgramId,
+  type ProgramInfo,
+  type RunValue,
+} from '../engine/protocol.js';
 import { buffersOf, type HostArrays } from '../wasm/arrays.js';
 import { TensorgradError } from '../wasm/errors.js';
 import { localLibrary, type Library } from '../wasm/library.js';
@@ -24,6 +30,7 @@ import type {
   InputDecls,
   Outputs,
   OutputArray,
+  ProfileOptions,
   RunResult,
   TypedInputs,
 } from './specs.js';
@@ -40,6 +47,8 @@ export interface CompiledForward<
   run(inputs: TypedInputs<I>, options?: CallOptions): Promise<RunResult<O>>;
   /** What the compiler makes of the program for the sizes of these inputs. */
   graphFor(inputs: TypedInputs<I>): Promise<CompiledIR>;
+  /** Measures each kernel of a run on these inputs, alone. */
+  profile(options: { steps?: number; inputs: TypedInputs<I> }): Promise<KernelTime[]>;
   uploadParams(
     params: Readonly<Record<string, Float32Array>>,
     options?: { partial?: boolean },
@@ -186,6 +195,16 @@ export class Forwards {
     return runResult<O>((await value) as RunValue, traced);
   }
 
+  async profile({ steps = 10, inputs: given = {} }: ProfileOptions): Promise<KernelTime[]> {
+    const inputs = resolve(this.inputs, given, 'profile');
+    const feed = feedOf('profile', inputs, given);
+    const { id, info } = this.find(inputs);
+    const command = { kind: 'profile' as const, id, steps, feed };
+    const times = this.owner.channel.request(command, buffersOf(feed));
+    await Promise.all([info, times]); // an error of `attach` comes first
+    return (await times) as KernelTime[];
+  }
+
   async inspect(given: Record<string, unknown>): Promise<CompiledIR> {
     const { traced, info } = this.find(resolve(this.inputs, given));
     const ir = inspect(this.owner.lib, this.owner.traced.entries, traced.recording);
@@ -230,6 +249,9 @@ export class AttachedForward<
   graphFor(inputs: TypedInputs<I>): Promise<CompiledIR> {
     return located(siteOf(this.graphFor), () => this.forwards.inspect(inputs));
   }
+  profile(options: { steps?: number; inputs: TypedInputs<I> }): Promise<KernelTime[]> {
+    return located(siteOf(this.profile), () => this.forwards.profile(options ?? {}));
+  }
   uploadParams(
     params: Readonly<Record<string, Float32Array>>,
     options?: { partial?: boolean },
@@ -267,6 +289,9 @@ export class ForwardHandle<M extends Module, I extends InputDecls, O extends 'f3
   }
   graphFor(inputs: TypedInputs<I>): Promise<CompiledIR> {
     return located(siteOf(this.graphFor), () => this.forwards.inspect(inputs));
+  }
+  profile(options: { steps?: number; inputs: TypedInputs<I> }): Promise<KernelTime[]> {
+    return located(siteOf(this.profile), () => this.forwards.profile(options ?? {}));
   }
   destroy(): void {
     if (this.destroyed) return;

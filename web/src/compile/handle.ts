@@ -4,6 +4,8 @@ import {
   type Counts,
   type EngineEvent,
   type GpuReport,
+  type LookCommand,
+  type PlannedKernel,
   type ProgramInfo,
 } from '../engine/protocol.js';
 import type { Channel } from '../engine/channel.js';
@@ -166,6 +168,15 @@ export abstract class EngineHandle extends Events {
   }
 }
 
+/** Asks for a view of a program. */
+export async function look<T>(
+  channel: Channel,
+  command: LookCommand,
+  transfer?: ArrayBuffer[],
+): Promise<T> {
+  return (await channel.request(command, transfer)) as T;
+}
+
 /** The common part of training and forward handles: parameters and files. */
 export abstract class ModelHandle extends EngineHandle {
   protected abstract info: ProgramInfo;
@@ -226,9 +237,15 @@ export abstract class ModelHandle extends EngineHandle {
 
   /** What a stage of the compiler made of the program: 'plan', 'emit', ... */
   show(stage: string): Promise<string> {
-    return located(siteOf(this.show), async () => {
-      return (await this.channel.request({ kind: 'show', id: 0, stage })) as string;
-    });
+    return located(siteOf(this.show), () => look(this.channel, { kind: 'show', id: 0, stage }));
+  }
+  /** The kernels of a step or run, in order, with the memory that they write. */
+  plan(): Promise<PlannedKernel[]> {
+    return located(siteOf(this.plan), () => look(this.channel, { kind: 'plan', id: 0 }));
+  }
+  /** The shaders for a GPU without special features: also where there is no GPU. */
+  shaders(): Promise<string> {
+    return located(siteOf(this.shaders), () => look(this.channel, { kind: 'shaders', id: 0 }));
   }
 
   protected async download(

@@ -45,22 +45,22 @@ export function isFixed(inputs: readonly Declared[]): boolean {
 type Given = { readonly [name: string]: unknown };
 
 /** The inputs with the size that these values have. All nulls of a call are the same size. */
-export function resolve(inputs: readonly Declared[], given: Given): InputType[] {
+export function resolve(inputs: readonly Declared[], given: Given, what = 'run'): InputType[] {
   let agreed: { name: string; size: number } | undefined;
   return inputs.map(({ name, shape, dtype }) => {
     if (!shape.includes(null)) return { name, shape: shape as Shape, dtype };
     const length = lengthOf(given?.[name]);
-    if (length === undefined) throw new TensorgradError(`run: input '${name}' is missing`);
+    if (length === undefined) throw new TensorgradError(`${what}: input '${name}' is missing`);
     const rest = elements(shape.map((size) => size ?? 1));
     const size = length / rest;
     const text = shape.map((each) => each ?? 'null').join(', ');
     if (!Number.isInteger(size))
       throw new TensorgradError(
-        `run: input '${name}' is [${text}]: ${length} values do not divide by ${rest}`,
+        `${what}: input '${name}' is [${text}]: ${length} values do not divide by ${rest}`,
       );
     if (agreed && agreed.size !== size)
       throw new TensorgradError(
-        `run: null is ${agreed.size} by input '${agreed.name}', and ${size} by '${name}'\n` +
+        `${what}: null is ${agreed.size} by input '${agreed.name}', and ${size} by '${name}'\n` +
           '  hint: all nulls of a call are the same size',
       );
     agreed ??= { name, size };

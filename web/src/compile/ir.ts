@@ -1,8 +1,8 @@
 // What the compiler makes of a program, for looking at it: graphs as data, without a device.
 import { parseType, type Dtype, type Shape } from '../wasm/arrays.js';
-import type { Handle, Library } from '../wasm/library.js';
+import type { Library } from '../wasm/library.js';
 import type { ModelEntries, ProgramRecording } from '../trace/recording.js';
-import { buildGraph, buildModel } from '../trace/replay.js';
+import { withProgram } from '../trace/replay.js';
 import type { KernelInfo, ProgramInfo } from '../engine/protocol.js';
 
 /**
@@ -121,24 +121,8 @@ export function inspect(
   entries: ModelEntries,
   recording: ProgramRecording,
 ): CompiledIR {
-  const handles: [string, Handle][] = [];
-  const keep = (free: string, handle: Handle): Handle => {
-    handles.push([free, handle]);
-    return handle;
-  };
-  try {
-    const model = keep('model_free', buildModel(lib, entries, false));
-    const { training: _, ...forward } = recording.options;
-    const trains = recording.kind === 'training';
-    const options = { ...(trains ? recording.options : forward), device: 'cpu' };
-    const kind = trains ? 'training' : 'forward';
-    const graph = buildGraph(lib, { ...recording, kind, options }, model);
-    const future = keep('future_free', lib.need('compile', graph));
-    let state = 0;
-    while ((state = lib.call('ready', future)) === 0) lib.index('poll');
-    if (state < 0) throw lib.error();
-    const program = keep('program_free', lib.need('future_program', future));
-    const stage = trains ? 'differentiate' : 'trace';
+  return withProgram(lib, entries, recording, 'cpu', (program) => {
+    const stage = recording.kind === 'training' ? 'differentiate' : 'trace';
     const parsed = parseGraph(lib.text('program_show', program, stage));
     const info = lib.json<ProgramInfo>('program_info', program);
     const tensor = (id: number): GraphTensor => parsed.tensors.find((each) => each.id === id)!;
@@ -149,7 +133,5 @@ export function inspect(
       paramGrads: Object.fromEntries([...parsed.gradients].map(([name, id]) => [name, tensor(id)])),
       plan: lib.text('program_show', program, 'plan'),
     };
-  } finally {
-    for (const [free, handle] of handles.reverse()) lib.call(free, handle);
-  }
+  });
 }

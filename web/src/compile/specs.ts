@@ -192,6 +192,13 @@ export type RunResult<O extends 'f32' | 'i32' = 'f32'> =
 /** The step is on its way. A later step that is read reports its failure. */
 export type EnqueuedResult = { kind: 'enqueued' } | NotCompleted;
 
+export interface ProfileOptions<I extends InputDecls = InputDecls> {
+  /** How often each kernel is measured. Default: 10. */
+  steps?: number;
+  /** Values of the inputs that setInputs() did not fix. */
+  inputs?: Partial<TypedInputs<I>>;
+}
+
 export interface CallOptions {
   /** Whether captured tensors are read. Default: true. */
   captures?: boolean;

@@ -3,6 +3,7 @@ import type { Channel } from '../engine/channel.js';
 import type {
   EngineEvent,
   KernelInfo,
+  KernelTime,
   Position,
   ProgramInfo,
   RunValue,
@@ -22,7 +23,14 @@ import {
   valuesByName,
   type CompiledForward,
 } from './forward.js';
-import { guarded, located, ModelHandle, progressOf, type CheckpointInfo } from './handle.js';
+import {
+  guarded,
+  located,
+  look,
+  ModelHandle,
+  progressOf,
+  type CheckpointInfo,
+} from './handle.js';
 import { OrderedChannel } from './ordered.js';
 import { declared, feedOf, fixed } from './inputs.js';
 import { inspect, type CompiledIR, type Graph } from './ir.js';
@@ -38,6 +46,7 @@ import type {
   InputDecls,
   OptimizerConfig,
   Outputs,
+  ProfileOptions,
   StepResult,
   TrainingSpec,
   TypedInputs,
@@ -75,6 +84,11 @@ export interface CompiledTraining<
   ): Promise<CompiledForward<M, I2, O2>>;
   /** The gradients of the last step, before clipping. */
   downloadParamGrads(): Promise<Record<string, Float32Array>>;
+  /**
+   * Measures each kernel of the step, alone. The steps that it makes are undone: weights, optimizer
+   * state and step stay as they are. The gradients are those of the last step measured.
+   */
+  profile(options?: ProfileOptions<I>): Promise<KernelTime[]>;
   /** Initial weights and an empty optimizer state, or one of them. */
   reset(options?: { params?: boolean; optimizer?: boolean; seed?: number }): Promise<void>;
   /** Sets the learning rate. A schedule without `startStep` starts with the next update. */
@@ -235,6 +249,13 @@ export class TrainingHandle<M extends Module, I extends InputDecls>
       throw error;
     }
     return new AttachedForward(this, forwards, () => this.children.delete(forwards));
+  }
+
+  profile({ steps = 10, inputs = {} }: ProfileOptions<I> = {}): Promise<KernelTime[]> {
+    return located(siteOf(this.profile), async () => {
+      const feed = feedOf('profile', this.planned.inputs, inputs);
+      return look(this.channel, { kind: 'profile', id: 0, steps, feed }, buffersOf(feed));
+    });
   }
 
   downloadParamGrads(): Promise<Record<string, Float32Array>> {

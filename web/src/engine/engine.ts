@@ -104,6 +104,7 @@ export class Engine {
       pump,
       device: gpu.ok ? 'webgpu:0' : 'cpu',
       threads: this.options.threads,
+      shaderLibrary: async () => lib,
       // Text of a command that is repeated silently was emitted before.
       emit: (event) => {
         if (event.type !== 'text' || !this.silent) this.emit(event);

@@ -3,10 +3,11 @@ import { readArrays, withArrays, type HostArrays, type Type } from '../wasm/arra
 import { TensorgradError } from '../wasm/errors.js';
 import type { Handle } from '../wasm/library.js';
 import { jsonText, type Json, type ProgramRecording } from '../trace/recording.js';
-import { buildGraph, buildModel } from '../trace/replay.js';
+import { buildGraph, buildModel, withProgram } from '../trace/replay.js';
 import type {
   Command,
   CreateModel,
+  KernelTime,
   ModelCommand,
   Position,
   ProgramId,
@@ -90,7 +91,7 @@ export class ModelSession implements Session {
   slow(command: Command): boolean {
     const { kind } = command;
     if (kind === 'reset') return command.params !== command.optimizer;
-    return kind === 'attach' || kind === 'load' || kind === 'save';
+    return ['attach', 'load', 'save', 'profile'].includes(kind);
   }
 
   changes(command: Command): boolean {
@@ -134,6 +135,12 @@ export class ModelSession implements Session {
         return this.load(command.bytes, command.name);
       case 'show':
         return lib.text('program_show', this.program(command.id), command.stage);
+      case 'plan':
+        return lib.json('program_plan', this.program(command.id));
+      case 'shaders':
+        return this.shaders(command.id);
+      case 'profile':
+        return this.profile(command);
       case 'position':
         return this.position();
       case 'setInputs':
@@ -217,6 +224,39 @@ export class ModelSession implements Session {
       withArrays(lib, optimizer, (state) => lib.need('restore', this.program(0), params, state)),
     );
     await pump.watch(future, () => undefined);
+  }
+
+  // The steps of a profile train: what they change is put back.
+  private async profile({ id, steps, feed }: ModelCommand & { kind: 'profile' }) {
+    const { lib, pump } = this.place;
+    const known = { ...this.fixed[id], ...feed };
+    const missing = this.info(id).inputs.find(({ name }) => !(name in known));
+    if (missing)
+      throw new TensorgradError(
+        `profile: input '${missing.name}' is missing\n` +
+          `  hint: profile({ inputs: { ${missing.name} } }), or setInputs() before`,
+      );
+    const updates = id === 0 && this.trains;
+    const before =
+      updates && Promise.all([this.download('parameters'), this.download('optimizer')]);
+    const times = withArrays(lib, feed, (arrays) =>
+      pump.watch(lib.need('profile', this.program(id), arrays, steps), (future) =>
+        lib.json<KernelTime[]>('future_text', future),
+      ),
+    );
+    try {
+      return await times;
+    } finally {
+      if (before) await this.restoreArrays(...(await before));
+    }
+  }
+
+  private async shaders(id: ProgramId): Promise<string> {
+    const lib = await this.place.shaderLibrary();
+    const recording = id === 0 ? this.create.program : this.attached.get(id)!;
+    return withProgram(lib, this.create.model, recording, 'wgsl', (program) =>
+      lib.text('program_show', program, 'emit'),
+    );
   }
 
   private async save({ info, optimizer }: ModelCommand & { kind: 'save' }) {

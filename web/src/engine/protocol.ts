@@ -57,7 +57,20 @@ export interface CreateGenerator {
 }
 export type Create = CreateModel | CreateTrainer | CreateGenerator;
 
+/** What looks inside a program. A text model in training has program 0. */
+export type LookCommand =
+  | { readonly kind: 'show'; readonly id: ProgramId; readonly stage: string }
+  | { readonly kind: 'plan'; readonly id: ProgramId }
+  | { readonly kind: 'shaders'; readonly id: ProgramId }
+  | {
+      readonly kind: 'profile';
+      readonly id: ProgramId;
+      readonly steps: number;
+      readonly feed: HostArrays;
+    };
+
 export type ModelCommand =
+  | LookCommand
   | { readonly kind: 'attach'; readonly id: ProgramId; readonly program: ProgramRecording }
   | { readonly kind: 'free'; readonly id: ProgramId }
   | {
@@ -81,11 +94,11 @@ export type ModelCommand =
   | { readonly kind: 'setLr'; readonly lr: Json }
   | { readonly kind: 'save'; readonly info: JsonObject; readonly optimizer: boolean }
   | { readonly kind: 'load'; readonly bytes: Uint8Array<ArrayBuffer>; readonly name: string }
-  | { readonly kind: 'show'; readonly id: ProgramId; readonly stage: string }
   | { readonly kind: 'position' }
   | { readonly kind: 'setInputs'; readonly id: ProgramId; readonly feed: HostArrays };
 
 export type TextCommand =
+  | LookCommand
   | { readonly kind: 'trainStep' }
   | { readonly kind: 'setLr'; readonly lr: Json }
   | { readonly kind: 'validate'; readonly tokens: number }
@@ -105,6 +118,39 @@ export interface KernelInfo {
   ops: string[];
   /** The line of the call: "layers.0.mlp, at main.ts:41" */
   where: string;
+}
+/** A tensor that a kernel of the plan writes. */
+export interface PlannedTensor {
+  /** "f32[32,784]" */
+  type: string;
+  /** "arena", "gradients", ... */
+  space: string;
+  /** Its place in that space, in bytes. */
+  offset: number;
+  bytes: number;
+  /** The last kernel that reads it; the number of kernels if it outlives the run. */
+  last_use: number;
+  /** It overwrites an operand. */
+  in_place: boolean;
+}
+/** A kernel with its work and its memory. Bytes are counted once, also if they are read twice. */
+export interface PlannedKernel extends KernelInfo {
+  /** Kernels of one stage do not depend on each other, and may run at the same time. */
+  stage: number;
+  operations: number;
+  bytes_read: number;
+  bytes_written: number;
+  writes: PlannedTensor[];
+}
+/** The time of a dispatch, measured alone. */
+export interface KernelTime {
+  /** Its kernel, in the plan. Some kernels take two dispatches. */
+  kernel: number;
+  name: string;
+  /** The shortest. */
+  microseconds: number;
+  /** Over all steps. In a page, browsers round times to 100 us: measure many steps. */
+  mean_microseconds: number;
 }
 export interface TensorInfo {
   name: string;

@@ -11,6 +11,8 @@ export interface Place {
   /** What the library calls the device. */
   readonly device: string;
   readonly threads: number;
+  /** An instance that has the device `wgsl`, which shows shaders and runs nothing. */
+  shaderLibrary(): Promise<Library>;
   emit(event: EngineEvent): void;
 }
 

@@ -1,8 +1,16 @@
 // Language models on text in an engine: training and generation.
 import { TensorgradError } from '../wasm/errors.js';
-import { jsonText, type Json } from '../trace/recording.js';
-import type { Handle } from '../wasm/library.js';
-import type { Command, Create, CreateGenerator, CreateTrainer, TextCommand } from './protocol.js';
+import { jsonText, type Json, type JsonObject } from '../trace/recording.js';
+import type { Handle, Library } from '../wasm/library.js';
+import { valueNow } from '../trace/replay.js';
+import type {
+  Command,
+  Create,
+  CreateGenerator,
+  CreateTrainer,
+  KernelTime,
+  TextCommand,
+} from './protocol.js';
 import type { Place, Session } from './session.js';
 
 export function makeTextSession(create: Create): Session | undefined {
@@ -112,24 +120,29 @@ class TrainerSession extends TextSession {
 
   async build(place: Place): Promise<unknown> {
     this.place = place;
-    const { lib, pump, device, threads } = place;
+    const { lib, pump, device } = place;
+    this.handle = await pump.watch(
+      this.begun(lib, device),
+      (made) => lib.need('future_trainer', made),
+      this.progress(),
+    );
+    return lib.json('trainer_info', this.handle);
+  }
+
+  // The future of a trainer.
+  private begun(lib: Library, device: string, other: JsonObject = {}): Handle {
     const { tokenizer, text, options } = this.create;
+    const { threads } = this.place;
     const training = { ...(options['training'] as object), device, threads };
-    const json = jsonText({ ...options, training });
+    const json = jsonText({ ...options, ...other, training });
     const own = lib.need('tokenizer_from_json', tokenizer);
     try {
-      const future = lib.withBytes(text, (pointer, size) =>
+      return lib.withBytes(text, (pointer, size) =>
         lib.need('trainer_new', own, pointer, size, json),
-      );
-      this.handle = await pump.watch(
-        future,
-        (made) => lib.need('future_trainer', made),
-        this.progress(),
       );
     } finally {
       lib.call('tokenizer_free', own);
     }
-    return lib.json('trainer_info', this.handle);
   }
 
   changes(command: Command): boolean {
@@ -153,8 +166,46 @@ class TrainerSession extends TextSession {
         return this.load(command.bytes);
       case 'generate':
         return this.write(command);
+      case 'show':
+        return this.place.lib.text('trainer_show', this.handle, command.stage);
+      case 'plan':
+        return this.place.lib.json('trainer_plan', this.handle);
+      case 'shaders':
+        return this.shaders();
+      case 'profile':
+        return this.profile(command.steps);
       default:
         return this.refuse(command);
+    }
+  }
+
+  // The steps of a profile train: what they change is put back.
+  private async profile(steps: number): Promise<KernelTime[]> {
+    const { lib } = this.place;
+    const taken = this.take();
+    const times = this.value<KernelTime[]>('trainer_profile', steps);
+    taken.catch(() => undefined); // the profile has the same error
+    try {
+      return await times;
+    } finally {
+      const checkpoint = await taken;
+      try {
+        await this.putBack(checkpoint);
+      } finally {
+        lib.call('checkpoint_free', checkpoint);
+      }
+    }
+  }
+
+  private async shaders(): Promise<string> {
+    const lib = await this.place.shaderLibrary();
+    const trainer = valueNow(lib, this.begun(lib, 'wgsl', { validation: 0 }), (future) =>
+      lib.need('future_trainer', future),
+    );
+    try {
+      return lib.text('trainer_show', trainer, 'emit');
+    } finally {
+      lib.call('trainer_free', trainer);
     }
   }
 
@@ -163,26 +214,36 @@ class TrainerSession extends TextSession {
     this.lr = lr;
   }
 
-  private save(): Promise<Uint8Array<ArrayBuffer>> {
+  /** A checkpoint, which the caller frees. */
+  private take(): Promise<Handle> {
     const { lib, pump } = this.place;
-    return pump.watch(lib.need('trainer_checkpoint', this.handle), (future) => {
-      const checkpoint = lib.need('future_checkpoint', future);
-      try {
-        return lib.takeBytes(lib.need('checkpoint_save', checkpoint));
-      } finally {
-        lib.call('checkpoint_free', checkpoint);
-      }
-    });
+    return pump.watch(lib.need('trainer_checkpoint', this.handle), (future) =>
+      lib.need('future_checkpoint', future),
+    );
+  }
+
+  private async putBack(checkpoint: Handle): Promise<void> {
+    const { lib, pump } = this.place;
+    await pump.watch(lib.need('trainer_restore', this.handle, checkpoint), () => undefined);
+  }
+
+  private async save(): Promise<Uint8Array<ArrayBuffer>> {
+    const { lib } = this.place;
+    const checkpoint = await this.take();
+    try {
+      return lib.takeBytes(lib.need('checkpoint_save', checkpoint));
+    } finally {
+      lib.call('checkpoint_free', checkpoint);
+    }
   }
 
   private async load(bytes: Uint8Array): Promise<void> {
-    const { lib, pump } = this.place;
+    const { lib } = this.place;
     const checkpoint = lib.withBytes(bytes, (pointer, size) =>
       lib.need('checkpoint_load', pointer, size, 'checkpoint'),
     );
     try {
-      const future = lib.need('trainer_restore', this.handle, checkpoint);
-      await pump.watch(future, () => undefined);
+      await this.putBack(checkpoint);
     } finally {
       lib.call('checkpoint_free', checkpoint);
     }

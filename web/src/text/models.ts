@@ -1,9 +1,9 @@
 // Language models on text: training, and writing with a trained one.
 import type { Channel } from '../engine/channel.js';
-import type { EngineEvent } from '../engine/protocol.js';
+import type { Counts, EngineEvent, KernelTime, PlannedKernel } from '../engine/protocol.js';
 import { siteOf } from '../trace/site.js';
 import { TensorgradError } from '../wasm/errors.js';
-import { callUser, EngineHandle, guarded, located, progressOf } from '../compile/handle.js';
+import { callUser, EngineHandle, guarded, located, look, progressOf } from '../compile/handle.js';
 import { openChannel } from '../compile/open.js';
 import { rateOf, type Schedule } from '../compile/rates.js';
 import type { NotCompleted, RunOptions } from '../compile/specs.js';
@@ -162,6 +162,11 @@ export class TextTrainer extends TextHandle {
     return this.info['parameters'] as number;
   }
 
+  /** The work and the memory of a step. */
+  get counts(): Counts {
+    return this.info['counts'] as Counts;
+  }
+
   /** One step. It never rejects. */
   step(): Promise<TextStepResult> {
     return guarded(siteOf(this.step), async () => {
@@ -209,6 +214,25 @@ export class TextTrainer extends TextHandle {
         bitsPerByte: found.bits_per_byte ?? NaN,
       };
     });
+  }
+
+  /** What a stage of the compiler made of a step: 'plan', 'emit', ... */
+  show(stage: string): Promise<string> {
+    return located(siteOf(this.show), () => look(this.channel, { kind: 'show', id: 0, stage }));
+  }
+  /** The kernels of a step, in order, with the memory that they write. */
+  plan(): Promise<PlannedKernel[]> {
+    return located(siteOf(this.plan), () => look(this.channel, { kind: 'plan', id: 0 }));
+  }
+  /** The shaders for a GPU without special features: also where there is no GPU. */
+  shaders(): Promise<string> {
+    return located(siteOf(this.shaders), () => look(this.channel, { kind: 'shaders', id: 0 }));
+  }
+  /** Measures each kernel of a step, alone. The steps that it makes are undone. */
+  profile({ steps = 10 }: { steps?: number } = {}): Promise<KernelTime[]> {
+    return located(siteOf(this.profile), () =>
+      look(this.channel, { kind: 'profile', id: 0, steps, feed: {} }),
+    );
   }
 
   /** A checkpoint as bytes: the command line tool reads it, and a TextGenerator. */

@@ -59,6 +59,46 @@ export function makeCall(lib: Library, graph: Handle, call: OpCall): number {
   return lib.index(typeof op === 'number' ? 'layer' : 'op', graph, op, args, site.file, site.line);
 }
 
+/** The value of a future, which the library can complete without waiting. Frees the future. */
+export function valueNow<T>(lib: Library, future: Handle, read: (future: Handle) => T): T {
+  try {
+    let state = 0;
+    while ((state = lib.call('ready', future)) === 0) lib.index('poll');
+    if (state < 0) throw lib.error();
+    return read(future);
+  } finally {
+    lib.call('future_free', future);
+  }
+}
+
+/** Compiles a program for a device that runs nothing now, looks at it, and frees it. */
+export function withProgram<T>(
+  lib: Library,
+  entries: ModelEntries,
+  recording: ProgramRecording,
+  device: string,
+  look: (program: Handle) => T,
+): T {
+  const model = buildModel(lib, entries, false);
+  try {
+    const { training: _, ...forward } = recording.options;
+    const trains = recording.kind === 'training';
+    const options = { ...(trains ? recording.options : forward), device };
+    const kind = trains ? 'training' : 'forward';
+    const graph = buildGraph(lib, { ...recording, kind, options }, model);
+    const program = valueNow(lib, lib.need('compile', graph), (future) =>
+      lib.need('future_program', future),
+    );
+    try {
+      return look(program);
+    } finally {
+      lib.call('program_free', program);
+    }
+  } finally {
+    lib.call('model_free', model);
+  }
+}
+
 /** Replays a program and returns its graph, which is ready to be compiled. */
 export function buildGraph(lib: Library, recording: ProgramRecording, of: Handle): Handle {
   const graph = beginGraph(lib, recording.kind, of, jsonText(recording.options));
