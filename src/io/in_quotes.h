@@ -3,13 +3,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace tensorgrad::io {
 
-// Keeps at most 60 bytes, cut between two characters, and appends "..." if it cuts.
-std::string cut(std::string text);
-
-// 'text', cut. Escapes control characters, quotes and invalid UTF-8 as in JSON.
-std::string in_quotes(const std::string& text);
+// 'text', cut to 60 bytes. Escapes control characters, quotes and invalid UTF-8 as in JSON.
+std::string in_quotes(std::string_view text);
 
 }  // namespace tensorgrad::io

@@ -1,5 +1,4 @@
-// Writes JSON. Reading is the work of nlohmann-json; writing with it takes far more code in a
-// page's download.
+// Writes JSON; json.h reads it.
 //   JsonText json;
 //   json.begin('{').field("name", "x").key("sizes").list(std::vector{2, 3}).end('}');
 //   json.text()  // {"name":"x","sizes":[2,3]}

@@ -52,6 +52,14 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string cut(std::string text) {
+  constexpr std::size_t kMost = 60;
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.replace(end, text.npos, "...");
+}
+
 void append_utf8(std::string& text, char32_t code) {
   const auto tail = [&](int shift) { text += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
   if (code < 0x80) {

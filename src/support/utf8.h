@@ -32,6 +32,9 @@ Character character_at(std::string_view text, std::size_t at);
 
 bool is_utf8(std::string_view text);
 
+// Keeps at most 60 bytes of valid UTF-8, cut between two characters, and appends "..." if it cuts.
+std::string cut(std::string text);
+
 void append_utf8(std::string& text, char32_t code);
 
 }  // namespace tensorgrad
