@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -15,27 +14,25 @@ using ops::Argument;
 using ops::Kind;
 using ops::Parameter;
 
-Json read_json(std::string_view text, std::string_view what, Site site) {
+JsonDocument read_json(std::string_view text, std::string_view what, Site site) {
   try {
-    return io::parse_json<Json>(text, kDeepestJson);
+    return parse_json(text, kDeepestJson);
   } catch (const UserError& error) {
     throw UserError(user_message(what, error.what(), "", "", site.file, site.line));
   }
 }
 
-Json read_object(const char* text, std::string_view what, Site site) {
-  Json json = read_json(text && *text ? text : "{}", what, site);
-  if (!json.is_object())
-    throw UserError(user_message(what, fmt::format("not a JSON object: {}", io::shown(json)), "",
-                                 "", site.file, site.line));
-  return json;
+JsonDocument read_object(const char* text, std::string_view what, Site site) {
+  JsonDocument document = read_json(text && *text ? text : "{}", what, site);
+  if (const Json& json = document.root(); !json.is_object())
+    throw UserError(user_message(what, fmt::format("not a JSON object: {}", shown(json)), "", "",
+                                 site.file, site.line));
+  return document;
 }
 
 std::optional<std::int64_t> integer_of(const Json& value) {
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() >> 63 != 0) return {};
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (!value.is_number_float()) return {};
-  const double number = value.get<double>();
+  if (value.is_integer() || !value.is_number()) return value.integer();
+  const double number = value.number();
   if (number != std::floor(number) || std::fabs(number) > 1e15) return {};
   return static_cast<std::int64_t>(number);
 }
@@ -44,10 +41,10 @@ namespace {
 
 // JSON has no infinities and no NaN: they are words.
 std::optional<double> number_of(const Json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (value == "Infinity") return std::numeric_limits<double>::infinity();
-  if (value == "-Infinity") return -std::numeric_limits<double>::infinity();
-  if (value == "NaN") return std::numeric_limits<double>::quiet_NaN();
+  if (value.is_number()) return value.number();
+  if (value.text() == "Infinity") return std::numeric_limits<double>::infinity();
+  if (value.text() == "-Infinity") return -std::numeric_limits<double>::infinity();
+  if (value.text() == "NaN") return std::numeric_limits<double>::quiet_NaN();
   return {};
 }
 
@@ -66,9 +63,9 @@ class Reader {
       case Kind::tensor:
         return operand(parameter, value);
       case Kind::tensors: {
-        if (!value.is_array()) refuse(parameter, value, "a list of tensors");
+        if (!value.is_list()) refuse(parameter, value, "a list of tensors");
         std::vector<Operand> list;
-        for (const Json& item : value) list.push_back(operand(parameter, item));
+        for (const Json& item : value.items()) list.push_back(operand(parameter, item));
         if (list.empty()) refuse(parameter, value, "at least one tensor");
         return list;
       }
@@ -78,24 +75,23 @@ class Reader {
       case Kind::integer:
         return integer(parameter, value);
       case Kind::boolean:
-        if (value.is_boolean()) return value.get<bool>();
+        if (value.is_boolean()) return value.boolean();
         refuse(parameter, value, "true or false");
       case Kind::text:
-        if (value.is_string()) return value.get<std::string>();
+        if (value.is_text()) return std::string(value.text());
         refuse(parameter, value, "a text");
       case Kind::word:
-        if (value.is_string())
-          for (const std::string& word : parameter.words)
-            if (value == word) return word;
+        for (const std::string& word : parameter.words)
+          if (value.is_text() && value.text() == word) return word;
         refuse(parameter, value, join(parameter.words, ", "));
       case Kind::shape:
       case Kind::integers:
         return integers(parameter, value);
       case Kind::axes:
-        if (!value.is_array()) return ops::Integers{integer(parameter, value)};
+        if (!value.is_list()) return ops::Integers{integer(parameter, value)};
         return integers(parameter, value);
       case Kind::pair: {
-        if (!value.is_array()) return ops::Integers{integer(parameter, value)};
+        if (!value.is_list()) return ops::Integers{integer(parameter, value)};
         ops::Integers both = integers(parameter, value);
         if (both.size() != 2) refuse(parameter, value, "a size or [height, width]");
         return both;
@@ -107,14 +103,14 @@ class Reader {
  private:
   [[noreturn]] void refuse(const Parameter& parameter, const Json& value,
                            const std::string& wanted) const {
-    fail(fmt::format("'{}' must be {}: {}", parameter.name, wanted, io::shown(value)));
+    fail(fmt::format("'{}' must be {}: {}", parameter.name, wanted, shown(value)));
   }
 
   Operand operand(const Parameter& parameter, const Json& value) const {
-    if (value.is_boolean()) return {value.get<bool>(), site_};
+    if (value.is_boolean()) return {value.boolean(), site_};
     if (value.is_object()) return read_(value);
     if (const auto integer = integer_of(value);
-        integer && value.is_number_integer() && *integer == static_cast<std::int32_t>(*integer))
+        integer && value.is_integer() && *integer == static_cast<std::int32_t>(*integer))
       return {static_cast<std::int32_t>(*integer), site_};
     if (const auto number = number_of(value)) return {*number, site_};
     refuse(parameter, value, "a tensor, a parameter or a number");
@@ -126,9 +122,9 @@ class Reader {
   }
 
   ops::Integers integers(const Parameter& parameter, const Json& value) const {
-    if (!value.is_array()) refuse(parameter, value, "a list of integers");
+    if (!value.is_list()) refuse(parameter, value, "a list of integers");
     ops::Integers list;
-    for (const Json& item : value) list.push_back(integer(parameter, item));
+    for (const Json& item : value.items()) list.push_back(integer(parameter, item));
     return list;
   }
 
@@ -146,15 +142,15 @@ std::vector<Argument> read_arguments(std::string_view what, std::span<const Para
   std::vector<Argument> arguments;
   for (const Parameter& parameter : parameters) {
     names.emplace_back(parameter.name);
-    const auto found = given.find(parameter.name);
-    if (found != given.end() && !found->is_null())
+    const Json* found = given.find(parameter.name);
+    if (found && !found->is_null())
       arguments.push_back(reader.argument(parameter, *found));
     else if (parameter.optional)
       arguments.push_back(parameter.otherwise);
     else
       reader.fail(fmt::format("'{}' is missing", parameter.name), ops::signature(what, parameters));
   }
-  for (const auto& [name, value] : given.items())
+  for (const auto& [name, value] : given.members())
     if (std::find(names.begin(), names.end(), name) == names.end())
       reader.fail(fmt::format("there is no parameter '{}'", name),
                   ops::signature(what, parameters));

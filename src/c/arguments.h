@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,21 +10,19 @@
 #include <vector>
 
 #include "ops/registry.h"
+#include "support/json.h"
 #include "tensorgrad/compile.h"
 
 namespace tensorgrad::c {
-
-// What callers pass. Results are written by JsonText.
-using Json = nlohmann::json;
 
 inline constexpr int kDeepestJson = 16;
 // For calls without a line: errors must not name one of ours.
 inline constexpr Site kNowhere{"", 0};
 
 // Strict JSON. Throws a UserError that begins with `what`.
-Json read_json(std::string_view text, std::string_view what, Site site = kNowhere);
+JsonDocument read_json(std::string_view text, std::string_view what, Site site = kNowhere);
 // The same for an object. `text` may be null: an empty object.
-Json read_object(const char* text, std::string_view what, Site site = kNowhere);
+JsonDocument read_object(const char* text, std::string_view what, Site site = kNowhere);
 
 // The value of an integer, also if it is written as 2.0 or 1e3; otherwise nothing.
 std::optional<std::int64_t> integer_of(const Json& value);

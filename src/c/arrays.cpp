@@ -55,12 +55,12 @@ void* elements_of(Array& array) {
   return const_cast<std::int32_t*>(std::as_const(array).ints().data());
 }
 
-std::map<std::string, std::string> read_texts(const char* json, const char* what) {
+std::map<std::string, std::string> read_texts(const Json& object, const char* what) {
   std::map<std::string, std::string> texts;
-  const Json object = read_object(json, what);
-  for (const auto& [name, value] : object.items()) {
-    if (!value.is_string()) user_error("{}: '{}' must be a text", what, name);
-    texts.emplace(name, value.get<std::string>());
+  if (!object.is_object()) user_error("{}: not a JSON object: {}", what, shown(object));
+  for (const auto& [name, value] : object.members()) {
+    if (!value.is_text()) user_error("{}: '{}' must be a text", what, name);
+    texts.emplace(name, value.text());
   }
   return texts;
 }
@@ -152,7 +152,9 @@ const char* tg_arrays_metadata(tg_arrays* arrays) {
 
 tg_bytes* tg_arrays_save(const tg_arrays* arrays, const char* metadata) {
   return guarded(nullptr, [&]() -> tg_bytes* {
-    const TensorFile file{given(arrays, "arrays").values, read_texts(metadata, "metadata"), {}};
+    const TensorFile file{given(arrays, "arrays").values,
+                          read_texts(read_object(metadata, "metadata").root(), "metadata"),
+                          {}};
     return new tg_bytes{{}, format_safetensors(file, "safetensors")};
   });
 }
@@ -172,15 +174,14 @@ tg_checkpoint* tg_checkpoint_new(const tg_arrays* parameters, const tg_arrays* o
   return guarded(nullptr, [&]() -> tg_checkpoint* {
     Checkpoint made{.parameters = given(parameters, "parameters").values};
     if (optimizer) made.optimizer = given(optimizer, "optimizer").values;
-    const Json json = read_object(info, "checkpoint");
-    Object from(json, "checkpoint");
+    const JsonDocument document = read_object(info, "checkpoint");
+    Object from(document.root(), "checkpoint");
     from.read("step", made.step);
     from.read("seed", made.seed);
     from.read("position", made.position);
     from.read("config", made.config);
     from.read("tokenizer", made.tokenizer);
-    if (const Json* more = from.find("more"))
-      made.more = read_texts(more->dump().c_str(), "checkpoint: more");
+    if (const Json* more = from.find("more")) made.more = read_texts(*more, "checkpoint: more");
     from.finish();
     return new tg_checkpoint(std::move(made));
   });

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "c/objects.h"
-#include "io/strict_reader.h"
 #include "ir/graph.h"
 #include "support/fail.h"
 #include "support/text.h"
@@ -51,17 +50,17 @@ ReadOperand operands_of(const tg_graph& graph, std::string_view what, Site site)
     const auto fail = [&](const std::string& rule, const std::string& hint = "") {
       throw UserError(user_message(what, rule, hint, "", site.file, site.line));
     };
-    if (const auto tensor = value.find("tensor"); tensor != value.end()) {
+    if (const Json* tensor = value.find("tensor")) {
       const std::optional<std::int64_t> number = integer_of(*tensor);
       if (!number || *number < 0 || *number >= std::ssize(graph.tensors))
-        fail(fmt::format("there is no tensor {} in this graph", io::shown(*tensor)));
+        fail(fmt::format("there is no tensor {} in this graph", shown(*tensor)));
       return {graph.tensor(*number), site};
     }
-    const auto param = value.find("param");
-    if (param == value.end() || !param->is_string())
+    const Json* param = value.find("param");
+    if (!param || !param->is_text())
       fail(fmt::format("an operand is {{\"tensor\": number}} or {{\"param\": name}}: {}",
-                       io::shown(value)));
-    const auto name = param->get<std::string>();
+                       shown(value)));
+    const std::string name(param->text());
     const auto found = graph.model->by_name.find(name);
     if (found == graph.model->by_name.end()) {
       std::vector<std::string> names;
@@ -95,7 +94,7 @@ int append(tg_graph& graph, Call call) {
 tg_graph* tg_begin_training(tg_model* handle, const char* options) {
   return guarded(nullptr, [&]() -> tg_graph* {
     const auto model = std::make_shared<Model>(given(handle, "model").model);
-    TrainingOptions read = read_training(read_object(options, "options"));
+    TrainingOptions read = read_training(read_object(options, "options").root());
     const auto state = std::make_shared<tg_future::State>();
     read.progress = progress_of(state);
     auto graph =
@@ -110,7 +109,7 @@ tg_graph* tg_begin_training(tg_model* handle, const char* options) {
 tg_graph* tg_begin_forward(tg_model* handle, const char* options) {
   return guarded(nullptr, [&]() -> tg_graph* {
     const auto model = std::make_shared<Model>(given(handle, "model").model);
-    ForwardOptions read = read_forward(read_object(options, "options"));
+    ForwardOptions read = read_forward(read_object(options, "options").root());
     const auto state = std::make_shared<tg_future::State>();
     read.progress = progress_of(state);
     return begin(model, detail::Recording::of_forward(model->found, read), read.inputs, state)
@@ -121,7 +120,7 @@ tg_graph* tg_begin_forward(tg_model* handle, const char* options) {
 tg_graph* tg_begin_attached(tg_program* program, const char* options) {
   return guarded(nullptr, [&]() -> tg_graph* {
     tg_program& to = given(program, "program");
-    AttachOptions read = read_attach(read_object(options, "options"));
+    AttachOptions read = read_attach(read_object(options, "options").root());
     const auto state = std::make_shared<tg_future::State>();
     read.progress = progress_of(state);
     const auto& driver = to.training ? to.training->shared_driver() : to.forward->shared_driver();
@@ -141,7 +140,7 @@ int tg_op(tg_graph* handle, const char* op, const char* arguments, const char* f
           user_message(text_or(op), "there is no op of this name", hint, "", site.file, site.line));
     }
     const std::vector<ops::Argument> read = read_arguments(
-        record->name, record->parameters(), read_object(arguments, record->name, site), site,
+        record->name, record->parameters(), read_object(arguments, record->name, site).root(), site,
         operands_of(graph, record->name, site));
     return append(graph, [&] { return record->call(read, site); });
   });
@@ -154,9 +153,10 @@ int tg_layer(tg_graph* handle, int layer, const char* arguments, const char* fil
     if (layer < 0 || layer >= std::ssize(graph.model->layers))
       user_error("there is no layer {}: there are {}", layer, graph.model->layers.size());
     const Model::PlacedLayer& placed = graph.model->layers[static_cast<std::size_t>(layer)];
-    const std::vector<ops::Argument> read = read_arguments(
-        placed.type->name, placed.type->inputs(), read_object(arguments, placed.type->name, site),
-        site, operands_of(graph, placed.type->name, site));
+    const std::vector<ops::Argument> read =
+        read_arguments(placed.type->name, placed.type->inputs(),
+                       read_object(arguments, placed.type->name, site).root(), site,
+                       operands_of(graph, placed.type->name, site));
     return append(
         graph, [&] { return std::vector<Tensor>{placed.layer->call(std::get<Operand>(read[0]))}; });
   });

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "c/objects.h"
-#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/text.h"
 
@@ -37,16 +36,16 @@ namespace {
 // The parameter of that name with other options.
 Param changed(const Param& before, const Json& options, std::span<const float> values) {
   Param after = before;
-  if (const auto init = options.find("init"); init != options.end()) {
+  if (const Json* init = options.find("init")) {
     after = Param(before.shape(), read_init(*init, values));
     after.decay(before.decays()).freeze(before.frozen());
   }
   const auto flag = [&](const char* key) {
-    const auto found = options.find(key);
-    if (found == options.end()) return std::optional<bool>();
+    const Json* found = options.find(key);
+    if (!found) return std::optional<bool>();
     if (!found->is_boolean())
-      user_error("param: '{}' must be true or false: {}", key, io::shown(*found));
-    return std::optional(found->get<bool>());
+      user_error("param: '{}' must be true or false: {}", key, shown(*found));
+    return std::optional(found->boolean());
   };
   if (const auto on = flag("decay")) after.decay(*on);
   if (const auto on = flag("frozen")) after.freeze(*on);
@@ -54,13 +53,13 @@ Param changed(const Param& before, const Json& options, std::span<const float> v
 }
 
 Shape shape_in(const Json& options) {
-  const auto found = options.find("shape");
-  if (found == options.end()) user_error("param: 'shape' is missing");
-  if (!found->is_array()) user_error("param: 'shape' must be a list: {}", io::shown(*found));
+  const Json* found = options.find("shape");
+  if (!found) user_error("param: 'shape' is missing");
+  if (!found->is_list()) user_error("param: 'shape' must be a list: {}", shown(*found));
   Shape shape;
-  for (const Json& size : *found) {
+  for (const Json& size : found->items()) {
     const auto whole = integer_of(size);
-    if (!whole) user_error("param: a size must be an integer: {}", io::shown(size));
+    if (!whole) user_error("param: a size must be an integer: {}", shown(size));
     shape.push_back(*whole, kNowhere);
   }
   return shape;
@@ -87,13 +86,14 @@ int tg_model_param(tg_model* handle, const char* name, const char* options, cons
   return guarded(0, [&] {
     Model& model = given(handle, "model").model;
     const std::string own(text_or(name));
-    const Json json = read_object(options, "param '" + own + "'");
-    for (const auto& [key, value] : json.items())
+    const JsonDocument document = read_object(options, "param '" + own + "'");
+    const Json& json = document.root();
+    for (const auto& [key, value] : json.members())
       if (key != "shape" && key != "init" && key != "decay" && key != "frozen")
         user_error("param: unknown name '{}'\n  hint: shape, init, decay, frozen", key);
     const std::span<const float> literal(values, values ? count : 0);
     if (const auto known = model.by_name.find(own); known != model.by_name.end()) {
-      if (json.contains("shape")) user_error("param: the name '{}' is taken", own);
+      if (json.find("shape")) user_error("param: the name '{}' is taken", own);
       *known->second = changed(*known->second, json, literal);
       return 1;
     }
@@ -120,7 +120,7 @@ int tg_model_layer(tg_model* handle, const char* name, const char* layer, const 
     };
     std::unique_ptr<nn::Layer> made =
         type->make(read_arguments(type->name, type->parameters(),
-                                  read_object(arguments, type->name, site), site, no_tensor),
+                                  read_object(arguments, type->name, site).root(), site, no_tensor),
                    site);
     const std::string prefix = std::string(text_or(name)).empty() ? "" : std::string(name) + ".";
     made->visit([&](const std::string& path, Param&) {

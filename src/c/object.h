@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "c/arguments.h"
-#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/text.h"
 #include "support/words.h"
@@ -31,13 +30,13 @@ namespace tensorgrad::c {
 class Object {
  public:
   Object(const Json& json, std::string what) : json_(json), what_(std::move(what)) {
-    if (!json.is_object()) user_error("{} must be an object: {}", what_, io::shown(json));
+    if (!json.is_object()) user_error("{} must be an object: {}", what_, shown(json));
   }
 
   const Json* find(const char* name) {
     asked_.emplace_back(name);
-    const auto found = json_.find(name);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
+    const Json* found = json_.find(name);
+    return found && !found->is_null() ? found : nullptr;
   }
   // Sets `to` if the name is there.
   template <class T>
@@ -50,24 +49,24 @@ class Object {
     user_error("{}: '{}' is missing", what_, name);
   }
   void finish() const {
-    for (const auto& [name, value] : json_.items())
+    for (const auto& [name, value] : json_.members())
       if (std::find(asked_.begin(), asked_.end(), name) == asked_.end())
         user_error("{}: unknown name '{}'\n  hint: {}", what_, name, name_hint(name, asked_));
   }
 
  private:
   [[noreturn]] void refuse(const char* name, const Json& value, const char* wanted) const {
-    user_error("{}: '{}' must be {}: {}", what_, name, wanted, io::shown(value));
+    user_error("{}: '{}' must be {}: {}", what_, name, wanted, shown(value));
   }
 
   template <class T>
   T as(const char* name, const Json& value) const {
     if constexpr (std::is_same_v<T, bool>) {
       if (!value.is_boolean()) refuse(name, value, "true or false");
-      return value.get<bool>();
+      return value.boolean();
     } else if constexpr (std::is_enum_v<T>) {
-      if (!value.is_string()) refuse(name, value, "a word");
-      return from_word<T>(value.get<std::string>());
+      if (!value.is_text()) refuse(name, value, "a word");
+      return from_word<T>(value.text());
     } else if constexpr (std::is_integral_v<T>) {
       const std::optional<std::int64_t> number = integer_of(value);
       if (!number || !std::in_range<T>(*number))
@@ -76,10 +75,10 @@ class Object {
       return static_cast<T>(*number);
     } else if constexpr (std::is_floating_point_v<T>) {
       if (!value.is_number()) refuse(name, value, "a number");
-      return value.get<T>();
+      return static_cast<T>(value.number());
     } else if constexpr (std::is_same_v<T, std::string>) {
-      if (!value.is_string()) refuse(name, value, "a text");
-      return value.get<std::string>();
+      if (!value.is_text()) refuse(name, value, "a text");
+      return std::string(value.text());
     } else if constexpr (std::is_same_v<T, Schedule>) {
       return read_schedule(value);
     } else if constexpr (std::is_same_v<T, Shape>) {
@@ -87,9 +86,9 @@ class Object {
     } else if constexpr (std::is_same_v<T, std::optional<NameFilter>>) {
       return as<NameFilter>(name, value);
     } else {  // a vector
-      if (!value.is_array()) refuse(name, value, "a list");
+      if (!value.is_list()) refuse(name, value, "a list");
       T list;
-      for (const Json& item : value) list.push_back(as<typename T::value_type>(name, item));
+      for (const Json& item : value.items()) list.push_back(as<typename T::value_type>(name, item));
       return list;
     }
   }

@@ -3,8 +3,8 @@
 
 #include "c/arguments.h"
 #include "c/object.h"
-#include "io/strict_reader.h"
 #include "support/fail.h"
+#include "support/json_text.h"
 #include "support/text.h"
 #include "support/words.h"
 
@@ -15,9 +15,9 @@ namespace {
 std::vector<InputSpec> read_inputs(Object& options) {
   const Json* list = options.find("inputs");
   if (!list) return {};
-  if (!list->is_array()) user_error("inputs must be a list: {}", io::shown(*list));
+  if (!list->is_list()) user_error("inputs must be a list: {}", shown(*list));
   std::vector<InputSpec> inputs;
-  for (const Json& item : *list) {
+  for (const Json& item : list->items()) {
     Object input(item, "inputs");
     InputSpec spec{input.require<std::string>("name"), input.require<Shape>("shape")};
     input.read("dtype", spec.dtype);
@@ -74,7 +74,7 @@ void read_device(Object& from, Options& options) {
 }  // namespace
 
 Schedule read_schedule(const Json& json) {
-  if (json.is_number()) return json.get<double>();
+  if (json.is_number()) return json.number();
   Object options(json, "lr");
   const auto kind = options.require<std::string>("kind");
   const auto finished = [&](Schedule schedule) {
@@ -103,8 +103,9 @@ Schedule read_schedule(const Json& json) {
 }
 
 Init read_init(const Json& json, std::span<const float> values) {
-  const Json as_object = json.is_string() ? Json{{"kind", json}} : json;
-  Object options(as_object, "init");
+  const JsonDocument of_word =
+      parse_json(JsonText().begin('{').field("kind", json.text()).end('}').text(), 1);
+  Object options(json.is_text() ? of_word.root() : json, "init");
   const auto kind = options.require<std::string>("kind");
   const auto number = [&](const char* name, float otherwise) {
     options.read(name, otherwise);

@@ -209,8 +209,8 @@ tg_future* tg_restore(tg_program* program, const tg_arrays* parameters,
 int tg_reset(tg_program* handle, const char* options) {
   return guarded(0, [&] {
     OpenTraining& training = given(handle, "program").trains("reset");
-    const Json json = read_object(options, "reset");
-    Object from(json, "reset");
+    const JsonDocument document = read_object(options, "reset");
+    Object from(document.root(), "reset");
     std::optional<std::uint32_t> seed;
     bool optimizer_only = false;
     if (from.find("seed")) seed = from.require<std::uint32_t>("seed");
@@ -236,8 +236,8 @@ int tg_restart(tg_program* handle, const tg_arrays* parameters) {
 
 int tg_set_lr(tg_program* program, const char* lr) {
   return guarded(0, [&] {
-    const Json json = read_json(text_or(lr), "lr");
-    given(program, "program").trains("set_lr").set_lr(read_schedule(json));
+    const JsonDocument document = read_json(text_or(lr), "lr");
+    given(program, "program").trains("set_lr").set_lr(read_schedule(document.root()));
     return 1;
   });
 }

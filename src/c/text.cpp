@@ -90,8 +90,8 @@ T take(tg_future* future, const char* what) {
 std::string_view text_of(const char* text, std::size_t size) { return {text, text ? size : 0}; }
 
 Tokenizer make_tokenizer(const char* given_options) {
-  const Json json = read_object(given_options, "tokenizer");
-  Object options(json, "tokenizer");
+  const JsonDocument document = read_object(given_options, "tokenizer");
+  Object options(document.root(), "tokenizer");
   const auto kind = options.require<std::string>("kind");
   std::vector<std::string> special;
   Tokenizer made = Tokenizer::bytes();
@@ -135,8 +135,8 @@ TrainerOptions read_trainer(const Json* json) {
 }
 
 GenerateOptions read_generate(const char* text) {
-  const Json json = read_object(text, "generate");
-  Object from(json, "generate");
+  const JsonDocument document = read_object(text, "generate");
+  Object from(document.root(), "generate");
   GenerateOptions options;
   from.read("tokens", options.tokens);
   from.read("temperature", options.temperature);
@@ -216,10 +216,11 @@ tg_future* tg_trainer_new(tg_tokenizer* tokenizer, const char* text, size_t size
                           const char* options) {
   return guarded(nullptr, [&]() -> tg_future* {
     const Tokenizer& own = given(tokenizer, "tokenizer").value;
-    const Json json = read_object(options, "trainer");
-    Object from(json, "trainer");
+    const JsonDocument document = read_object(options, "trainer");
+    Object from(document.root(), "trainer");
     TextModelConfig config;
-    if (const Json* model = from.find("model")) config = TextModelConfig::from_json(model->dump());
+    if (const Json* model = from.find("model"))
+      config = TextModelConfig::from_json(model->to_json());
     TrainerOptions training = read_trainer(from.find("training"));
     TextDataOptions data;
     from.read("validation", data.validation);
@@ -255,8 +256,8 @@ tg_future* tg_trainer_step(tg_trainer* trainer) {
 
 int tg_trainer_set_lr(tg_trainer* trainer, const char* lr) {
   return guarded(0, [&] {
-    const Json json = read_json(text_or(lr), "lr");
-    given(trainer, "trainer").value.set_lr(read_schedule(json));
+    const JsonDocument document = read_json(text_or(lr), "lr");
+    given(trainer, "trainer").value.set_lr(read_schedule(document.root()));
     return 1;
   });
 }
@@ -366,8 +367,8 @@ void tg_trainer_free(tg_trainer* trainer) { free_handle(trainer); }
 
 tg_future* tg_generator_new(const tg_checkpoint* checkpoint, const char* options) {
   return guarded(nullptr, [&]() -> tg_future* {
-    const Json json = read_object(options, "generator");
-    Object from(json, "generator");
+    const JsonDocument document = read_object(options, "generator");
+    Object from(document.root(), "generator");
     GeneratorOptions read;
     from.read("device", read.device);
     from.read("threads", read.threads);

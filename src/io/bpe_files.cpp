@@ -4,22 +4,21 @@
 // A token of vocab.json with a character that encodes no byte, such as a space, can only be a
 // special token. It is written literally.
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "io/bpe.h"
 #include "io/byte_characters.h"
 #include "io/named.h"
-#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/json.h"
 #include "support/json_text.h"
 #include "support/utf8.h"
 
 namespace tensorgrad::io {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view kVersion = "#version";
 
@@ -119,32 +118,33 @@ class MergeReader {
 
 // ---- vocab.json and merges.txt
 
-std::string bytes_of_key(const std::string& key, const SpecialTokens& special) {
+std::string bytes_of_key(std::string_view key, const SpecialTokens& special) {
   if (auto bytes = bytes_of(key)) return *std::move(bytes);
   const auto& texts = special.texts();
   if (std::find(texts.begin(), texts.end(), key) == texts.end())
     fail_without_byte(key, "\n  hint: if it is a special token, name it as one");
-  return key;
+  return std::string(key);
 }
 
 std::vector<std::string> parse_vocab(std::string_view text, const SpecialTokens& special) {
   check_size(text);
-  const Json json = parse_json(text, 1);
+  const JsonDocument document = parse_json(text, 1);
+  const Json& json = document.root();
   if (!json.is_object()) user_error("not an object of ids: {}", shown(json));
-  std::vector<const std::string*> keys(json.size());
-  for (auto entry = json.begin(); entry != json.end(); ++entry) {
-    const std::string& key = entry.key();
-    if (!entry->is_number_unsigned())
-      user_error("the id of {} must be a non-negative integer: {}", shown(key), shown(*entry));
-    const auto id = entry->get<std::uint64_t>();
-    if (id >= keys.size())
+  std::vector<std::optional<std::string_view>> keys(json.size());
+  for (const auto& [key, value] : json.members()) {
+    const std::optional<std::uint64_t> id = value.natural();
+    if (!id)
+      user_error("the id of {} must be a non-negative integer: {}", shown(key), shown(value));
+    if (*id >= keys.size())
       user_error("{} tokens must have the ids 0 to {}, but {} has {}", keys.size(), keys.size() - 1,
-                 shown(key), id);
-    if (keys[id]) user_error("{} and {} have the same id {}", shown(*keys[id]), shown(key), id);
-    keys[id] = &key;
+                 shown(key), *id);
+    std::optional<std::string_view>& place = keys[static_cast<std::size_t>(*id)];
+    if (place) user_error("{} and {} have the same id {}", shown(*place), shown(key), *id);
+    place = key;
   }
   std::vector<std::string> tokens;
-  for (const std::string* key : keys) tokens.push_back(bytes_of_key(*key, special));
+  for (const auto& key : keys) tokens.push_back(bytes_of_key(*key, special));
   return tokens;
 }
 
@@ -185,13 +185,13 @@ std::string merge_line(const BpeModel& model, const Merge& merge) {
 
 const Json& list_of(const Json& json, const char* name) {
   const Json& list = field(json, name);
-  if (!list.is_array()) user_error("{} must be a list: {}", name, shown(list));
+  if (!list.is_list()) user_error("{} must be a list: {}", name, shown(list));
   return list;
 }
 
-const std::string& string_of(const Json& item, const char* name) {
-  if (!item.is_string()) user_error("{} must contain strings: {}", name, shown(item));
-  return item.get_ref<const std::string&>();
+std::string_view string_of(const Json& item, const char* name) {
+  if (!item.is_text()) user_error("{} must contain strings: {}", name, shown(item));
+  return item.text();
 }
 
 }  // namespace
@@ -234,20 +234,21 @@ void Bpe::describe(JsonText& json) const {
 TokenizerKind bpe_from_json(const Json& json) {
   check_fields(json, {"tokens", "merges", "special"});
   std::vector<std::string> tokens;
-  for (const Json& item : list_of(json, "tokens")) {
-    const std::string& text = string_of(item, "tokens");
+  for (const Json& item : list_of(json, "tokens").items()) {
+    const std::string_view text = string_of(item, "tokens");
     auto bytes = bytes_of(text);
     if (!bytes) fail_without_byte(text);
     tokens.push_back(*std::move(bytes));
   }
   const Vocabulary vocabulary(std::move(tokens));
   MergeReader merges(vocabulary, "merge", 1);
-  for (const Json& item : list_of(json, "merges")) merges.add(string_of(item, "merges"));
+  for (const Json& item : list_of(json, "merges").items()) merges.add(string_of(item, "merges"));
   BpeModel model{.tokens = vocabulary.tokens(), .merges = std::move(merges).take()};
-  for (const Json& item : list_of(json, "special")) {
-    if (!item.is_number_unsigned() || item.get<std::uint64_t>() >= model.tokens.size())
+  for (const Json& item : list_of(json, "special").items()) {
+    const std::optional<std::uint64_t> id = item.natural();
+    if (!id || *id >= model.tokens.size())
       user_error("special must contain ids below {}: {}", model.tokens.size(), shown(item));
-    model.special.push_back(item.get<std::int32_t>());
+    model.special.push_back(static_cast<std::int32_t>(*id));
   }
   return std::make_shared<Bpe>(std::move(model));
 }

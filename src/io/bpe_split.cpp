@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "io/byte_characters.h"
-#include "io/strict_reader.h"
 #include "io/unicode.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/json.h"
 #include "support/utf8.h"
 
 namespace tensorgrad::io {

@@ -3,10 +3,10 @@
 #include <set>
 #include <utility>
 
-#include "io/strict_reader.h"
 #include "io/tokenizer_kind.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/json.h"
 #include "support/json_text.h"
 #include "support/utf8.h"
 
@@ -83,11 +83,11 @@ TokenizerKind characters_of(std::string_view text) {
   return std::make_shared<Characters>(std::vector<char32_t>(codes.begin(), codes.end()));
 }
 
-TokenizerKind characters_from_json(const nlohmann::json& json) {
+TokenizerKind characters_from_json(const Json& json) {
   check_fields(json, {"characters"});
-  const nlohmann::json& all = field(json, "characters");
-  if (!all.is_string()) user_error("characters must be a string: {}", shown(all));
-  const std::string& text = all.get_ref<const std::string&>();
+  const Json& all = field(json, "characters");
+  if (!all.is_text()) user_error("characters must be a string: {}", shown(all));
+  const std::string_view text = all.text();
   std::vector<char32_t> codes;
   for (std::size_t at = 0; at < text.size();) {
     const Character character = character_at(text, at);  // valid, as the JSON parser checked

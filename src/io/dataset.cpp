@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 
@@ -14,6 +13,7 @@
 #include "support/fail.h"
 #include "support/file.h"
 #include "support/integers.h"
+#include "support/json_text.h"
 #include "support/sha256.h"
 
 namespace tensorgrad {
@@ -21,8 +21,6 @@ namespace tensorgrad {
 namespace fs = std::filesystem;
 
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes of text encoded at a time
 constexpr std::int64_t kCutReach =
@@ -129,18 +127,22 @@ std::string sha256_of(std::string_view text) {
   return sha.finish();
 }
 
-// Identifies the text, the tokenizer and the cut of a cache.
-Json origin_of(const fs::path& path, const Text& text, const Tokenizer& tokenizer,
-               double validation) {
+// Identifies the text, the tokenizer and the cut of a cache: JSON, with the names in order.
+std::string origin_of(const fs::path& path, const Text& text, const Tokenizer& tokenizer,
+                      double validation) {
   std::error_code error;
   const auto modified = fs::last_write_time(path, error);
   const fs::path absolute = error ? fs::path() : fs::absolute(path, error);
   if (error) user_error("{}: cannot read: {}", path.string(), error.message());
-  return {{"file", absolute.lexically_normal().string()},
-          {"bytes", text.size},
-          {"modified", static_cast<std::int64_t>(modified.time_since_epoch().count())},
-          {"validation", validation},
-          {"tokenizer", sha256_of(tokenizer.to_json())}};
+  return JsonText()
+      .begin('{')
+      .field("bytes", text.size)
+      .field("file", absolute.lexically_normal().string())
+      .field("modified", static_cast<std::int64_t>(modified.time_since_epoch().count()))
+      .field("tokenizer", sha256_of(tokenizer.to_json()))
+      .field("validation", validation)
+      .end('}')
+      .take();
 }
 
 void check_fingerprint(const Text& text, const io::Parts& parts, const TextDataOptions& options) {
@@ -151,7 +153,7 @@ void check_fingerprint(const Text& text, const io::Parts& parts, const TextDataO
 }
 
 io::CachedTokens write_cache(const fs::path& path, const Text& text, const Tokenizer& tokenizer,
-                             const TextDataOptions& options, const Json& origin) {
+                             const TextDataOptions& options, const std::string& origin) {
   if (path.has_parent_path()) {
     std::error_code ignored;  // writing the file will report it
     fs::create_directories(path.parent_path(), ignored);
@@ -237,7 +239,7 @@ TextData TextData::read(const fs::path& path, const Tokenizer& tokenizer,
         cached && !options.fingerprint.empty() && cached->parts.fingerprint == options.fingerprint;
     if (!known) {
       const Text text = text_file(path);
-      const Json origin = origin_of(path, text, tokenizer, options.validation);
+      const std::string origin = origin_of(path, text, tokenizer, options.validation);
       if (!cached || cached->origin != origin || !options.fingerprint.empty())
         cached = write_cache(options.cache, text, tokenizer, options, origin);
     }

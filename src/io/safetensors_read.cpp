@@ -2,7 +2,7 @@
 // finally the elements.
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,20 +12,18 @@
 #include "io/named.h"
 #include "io/safetensors_layout.h"
 #include "io/safetensors_source.h"
-#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/file.h"
+#include "support/json.h"
 #include "tensorgrad/safetensors.h"
 
 namespace tensorgrad {
 
 namespace {
 
-using Json = nlohmann::json;
 using io::in_quotes;
 using io::kMetadata;
 using io::named;
-using io::shown;
 
 struct Entry {
   std::string name;
@@ -34,22 +32,22 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-std::string tensor_label(const std::string& name) { return "tensor " + in_quotes(name); }
+std::string tensor_label(std::string_view name) { return "tensor " + in_quotes(name); }
 
 // Tensors are objects that hold lists: three levels. The limit bounds the cost of a hostile header.
-Json parse_header(std::string_view text) {
-  return named("the header", [&] { return io::parse_json(text, 3); });
+JsonDocument parse_header(std::string_view text) {
+  return named("the header", [&] { return parse_json(text, 3); });
 }
 
 std::uint64_t unsigned_integer(const Json& value, const char* what) {
-  if (!value.is_number_unsigned())
-    user_error("{} must contain non-negative integers: {}", what, shown(value));
-  return value.get<std::uint64_t>();
+  const std::optional<std::uint64_t> number = value.natural();
+  if (!number) user_error("{} must contain non-negative integers: {}", what, shown(value));
+  return *number;
 }
 
 const Json& field(const Json& entry, const char* name) {
-  const auto found = entry.find(name);
-  if (found == entry.end()) user_error("{} is missing", name);
+  const Json* found = entry.find(name);
+  if (!found) user_error("{} is missing", name);
   return *found;
 }
 
@@ -57,26 +55,26 @@ constexpr std::uint64_t kMostElements = std::uint64_t{1}
                                         << 60;  // as in a Shape; zeros count as ones
 
 // Checks a tensor without looking at the others.
-Entry parse_entry(const std::string& name, const Json& json, std::uint64_t data_bytes) {
+Entry parse_entry(std::string_view name, const Json& json, std::uint64_t data_bytes) {
   if (!json.is_object()) user_error("not an object: {}", shown(json));
-  for (const auto& [key, value] : json.items())
+  for (const auto& [key, value] : json.members())
     if (key != "dtype" && key != "shape" && key != "data_offsets")
       user_error("unknown field {}", in_quotes(key));
   const Json &dtype = field(json, "dtype"), &shape = field(json, "shape"),
              &offsets = field(json, "data_offsets");
 
-  Entry entry{.name = name};
-  if (!dtype.is_string()) user_error("dtype must be a string: {}", shown(dtype));
-  entry.type = io::find_element_type(dtype.get<std::string>());
-  if (!entry.type) user_error("unknown dtype {}", in_quotes(dtype.get<std::string>()));
+  Entry entry{.name = std::string(name)};
+  if (!dtype.is_text()) user_error("dtype must be a string: {}", shown(dtype));
+  entry.type = io::find_element_type(dtype.text());
+  if (!entry.type) user_error("unknown dtype {}", in_quotes(dtype.text()));
   if (!entry.type->supported())
     user_error("dtype {} is not supported: use F16, BF16, F32, F64, BOOL or integers",
                entry.type->name);
-  if (!shape.is_array()) user_error("shape must be a list: {}", shown(shape));
+  if (!shape.is_list()) user_error("shape must be a list: {}", shown(shape));
   if (shape.size() > kMaxRank)
     user_error("{} dimensions, at most {} are supported", shape.size(), kMaxRank);
   std::uint64_t bytes = entry.type->bytes, limit = kMostElements;
-  for (const Json& size : shape) {
+  for (const Json& size : shape.items()) {
     const std::uint64_t value = unsigned_integer(size, "shape");
     if (value > limit) user_error("the shape is too large");
     limit /= std::max<std::uint64_t>(value, 1);
@@ -84,7 +82,7 @@ Entry parse_entry(const std::string& name, const Json& json, std::uint64_t data_
     entry.shape.push_back(static_cast<std::int64_t>(value));
   }
 
-  if (!offsets.is_array() || offsets.size() != 2)
+  if (!offsets.is_list() || offsets.size() != 2)
     user_error("data_offsets must be [begin, end]: {}", shown(offsets));
   entry.begin = unsigned_integer(offsets[0], "data_offsets");
   entry.end = unsigned_integer(offsets[1], "data_offsets");
@@ -119,10 +117,10 @@ void check_cover(std::vector<Entry>& entries, std::uint64_t data_bytes) {
 std::map<std::string, std::string> parse_metadata(const Json& json) {
   if (!json.is_object()) user_error("{} must be an object of strings", kMetadata);
   std::map<std::string, std::string> metadata;
-  for (const auto& [key, value] : json.items()) {
-    if (!value.is_string())
+  for (const auto& [key, value] : json.members()) {
+    if (!value.is_text())
       user_error("{}: {} must be a string: {}", kMetadata, in_quotes(key), shown(value));
-    metadata.emplace(key, value.get<std::string>());
+    metadata.emplace(key, value.text());
   }
   return metadata;
 }
@@ -178,8 +176,8 @@ struct Header {
 
 Header checked_header(std::string_view text, std::uint64_t data_bytes) {
   Header header;
-  const Json json = parse_header(text);
-  for (const auto& [name, value] : json.items()) {
+  const JsonDocument document = parse_header(text);
+  for (const auto& [name, value] : document.root().members()) {
     if (name == kMetadata)
       header.metadata = parse_metadata(value);
     else

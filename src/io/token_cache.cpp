@@ -1,20 +1,21 @@
 #include "io/token_cache.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "support/fail.h"
 #include "support/file.h"
 #include "support/integers.h"
+#include "support/json.h"
+#include "support/json_text.h"
 
 namespace tensorgrad::io {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr std::string_view kMagic = "tensorgrad tokens 1\n";  // the footer begins with it
 constexpr std::size_t kFooter = 32768;  // bytes; a path has at most 4096, escaped more
@@ -69,23 +70,36 @@ bool is_as_written(const std::shared_ptr<const InputFile>& file, const CachedTok
   return fingerprint.finish(cached.parts.training) == cached.parts.fingerprint;
 }
 
+// What a footer says, or nothing if it is none.
+std::optional<CachedTokens> parse_footer(std::string_view footer, std::uint64_t file_bytes) {
+  const JsonDocument document = parse_json(footer, 2);
+  const Json& json = document.root();
+  const Json *origin = json.find("origin"), *fingerprint = json.find("fingerprint");
+  if (!origin || !fingerprint) return {};
+  bool plausible = true;
+  const auto number = [&](const char* name, std::uint64_t most) {
+    const Json* found = json.find(name);
+    const auto value = found ? found->natural() : std::nullopt;
+    plausible = plausible && value && *value <= most;
+    return plausible ? static_cast<std::int64_t>(*value) : 0;
+  };
+  constexpr std::uint64_t kAny = std::numeric_limits<std::int64_t>::max();
+  CachedTokens cached{.origin = origin->to_json(), .width = static_cast<int>(number("width", 4))};
+  cached.parts = {number("training", file_bytes), number("validation", file_bytes),
+                  number("training_bytes", kAny), number("validation_bytes", kAny),
+                  std::string(fingerprint->text())};
+  if (!plausible || (cached.width != 2 && cached.width != 4)) return {};
+  return cached;
+}
+
 }  // namespace
 
 std::optional<CachedTokens> read_token_cache(const fs::path& path) {
   try {
     const auto file = std::make_shared<const InputFile>(path);
-    const Json json = Json::parse(read_footer(*file), nullptr, false);
-    CachedTokens cached{.origin = json.at("origin"), .width = json.at("width").get<int>()};
-    cached.parts = {json.at("training"), json.at("validation"), json.at("training_bytes"),
-                    json.at("validation_bytes"), json.at("fingerprint")};
-    const auto fits = [&](std::int64_t count) {
-      return count >= 0 && static_cast<std::uint64_t>(count) <= file->size();
-    };
-    const bool plausible = (cached.width == 2 || cached.width == 4) &&
-                           fits(cached.parts.training) && fits(cached.parts.validation);
-    if (plausible && is_as_written(file, cached)) return cached;
-  } catch (const Json::exception&) {
-  } catch (const ReadError&) {  // no cache yet; or writing it again reports the problem
+    std::optional<CachedTokens> cached = parse_footer(read_footer(*file), file->size());
+    if (cached && is_as_written(file, *cached)) return cached;
+  } catch (const UserError&) {  // no cache yet; or writing it again reports the problem
   }
   return {};
 }
@@ -107,15 +121,18 @@ void TokenCacheWriter::add(std::span<const std::int32_t> ids) {
 }
 
 void TokenCacheWriter::finish(const CachedTokens& cached) {
-  const Json json{{"origin", cached.origin},
-                  {"width", cached.width},
-                  {"training", cached.parts.training},
-                  {"validation", cached.parts.validation},
-                  {"training_bytes", cached.parts.training_bytes},
-                  {"validation_bytes", cached.parts.validation_bytes},
-                  {"fingerprint", cached.parts.fingerprint}};
-  std::string footer =
-      std::string(kMagic) + json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  JsonText json;
+  json.begin('{')
+      .key("origin")
+      .raw(cached.origin)
+      .field("width", cached.width)
+      .field("training", cached.parts.training)
+      .field("validation", cached.parts.validation)
+      .field("training_bytes", cached.parts.training_bytes)
+      .field("validation_bytes", cached.parts.validation_bytes)
+      .field("fingerprint", cached.parts.fingerprint)
+      .end('}');
+  std::string footer = std::string(kMagic) + json.text();
   if (footer.size() >= kFooter)
     internal_error("the footer of a token cache has {} bytes", footer.size());
   footer.resize(kFooter, '\0');

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,8 +32,8 @@ struct Parts {
 };
 
 struct CachedTokens {
-  nlohmann::json origin;
-  int width = 4;  // bytes per id
+  std::string origin;  // JSON that identifies the text, the tokenizer and the cut
+  int width = 4;       // bytes per id
   Parts parts;
 };
 

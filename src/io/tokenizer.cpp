@@ -7,11 +7,11 @@
 
 #include "io/bpe.h"
 #include "io/named.h"
-#include "io/strict_reader.h"
 #include "io/tokenizer_kind.h"
 #include "support/fail.h"
 #include "support/file.h"
 #include "support/integers.h"
+#include "support/json.h"
 #include "support/json_text.h"
 
 namespace tensorgrad {
@@ -42,16 +42,17 @@ class Bytes final : public Tokenizer::Kind {
 };
 
 io::TokenizerKind kind_from_json(std::string_view text) {
-  const nlohmann::json json = io::parse_json(text, 2);
-  if (!json.is_object()) user_error("not an object: {}", io::shown(json));
-  const nlohmann::json& kind = io::field(json, "kind");
-  if (kind == "bytes") {
+  const JsonDocument document = parse_json(text, 2);
+  const Json& json = document.root();
+  if (!json.is_object()) user_error("not an object: {}", shown(json));
+  const Json& kind = io::field(json, "kind");
+  if (kind.text() == "bytes") {
     io::check_fields(json, {});
     return std::make_shared<Bytes>();
   }
-  if (kind == "chars") return io::characters_from_json(json);
-  if (kind == "bpe") return io::bpe_from_json(json);
-  user_error("unknown kind {}: known are \"bytes\", \"chars\" and \"bpe\"", io::shown(kind));
+  if (kind.text() == "chars") return io::characters_from_json(json);
+  if (kind.text() == "bpe") return io::bpe_from_json(json);
+  user_error("unknown kind {}: known are \"bytes\", \"chars\" and \"bpe\"", shown(kind));
 }
 
 std::string_view token_of(const Tokenizer::Kind& kind, std::int32_t id, const char* caller) {
@@ -63,14 +64,14 @@ std::string_view token_of(const Tokenizer::Kind& kind, std::int32_t id, const ch
 
 }  // namespace
 
-const nlohmann::json& io::field(const nlohmann::json& json, const char* name) {
-  const auto found = json.find(name);
-  if (found == json.end()) user_error("{} is missing", name);
+const Json& io::field(const Json& json, const char* name) {
+  const Json* found = json.find(name);
+  if (!found) user_error("{} is missing", name);
   return *found;
 }
 
-void io::check_fields(const nlohmann::json& json, std::initializer_list<std::string_view> names) {
-  for (const auto& [key, value] : json.items())
+void io::check_fields(const Json& json, std::initializer_list<std::string_view> names) {
+  for (const auto& [key, value] : json.members())
     if (key != "kind" && std::find(names.begin(), names.end(), key) == names.end())
       user_error("unknown field {}", shown(key));
 }

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,7 @@
 
 namespace tensorgrad {
 
+class Json;
 class JsonText;
 namespace io {
 struct BpeModel;
@@ -41,13 +41,13 @@ using TokenizerKind = std::shared_ptr<const Tokenizer::Kind>;
 TokenizerKind characters_of(std::string_view text);
 
 // Read what describe() wrote; other fields are errors.
-TokenizerKind characters_from_json(const nlohmann::json& json);
-TokenizerKind bpe_from_json(const nlohmann::json& json);
+TokenizerKind characters_from_json(const Json& json);
+TokenizerKind bpe_from_json(const Json& json);
 
 // Returns a field of a JSON object.
-const nlohmann::json& field(const nlohmann::json& json, const char* name);
+const Json& field(const Json& json, const char* name);
 // Throws if there is a field other than these and "kind".
-void check_fields(const nlohmann::json& json, std::initializer_list<std::string_view> names);
+void check_fields(const Json& json, std::initializer_list<std::string_view> names);
 
 }  // namespace io
 }  // namespace tensorgrad

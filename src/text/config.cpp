@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-#include "io/strict_reader.h"
 #include "support/fail.h"
+#include "support/json.h"
 #include "support/json_text.h"
 #include "support/text.h"
 #include "tensorgrad/reflect.h"
@@ -21,8 +22,6 @@ namespace {
 
 // ---- JSON
 
-using Json = nlohmann::json;
-
 // Returns what `get` returns; prefixes its errors with "model config".
 template <class F>
 auto in_config(F get) {
@@ -34,41 +33,39 @@ auto in_config(F get) {
 }
 
 // A config is one flat object.
-Json parse_object(std::string_view text) {
-  Json json = in_config([&] { return io::parse_json(text, 1); });
-  if (!json.is_object()) user_error("model config: not a JSON object: {}", io::shown(json));
-  return json;
+JsonDocument parse_object(std::string_view text) {
+  JsonDocument document = in_config([&] { return parse_json(text, 1); });
+  if (!document.root().is_object())
+    user_error("model config: not a JSON object: {}", shown(document.root()));
+  return document;
 }
 
 [[noreturn]] void refuse_value(std::string_view name, const char* needed, const Json& value) {
-  user_error("model config: '{}' must be {}: {}", name, needed, io::shown(value));
+  user_error("model config: '{}' must be {}: {}", name, needed, shown(value));
 }
 
 template <class T>
 void read_field(std::string_view name, T& field, const Json& value) {
   if constexpr (std::is_same_v<T, std::string>) {
-    if (!value.is_string()) refuse_value(name, "a string", value);
-    field = value.get<std::string>();
+    if (!value.is_text()) refuse_value(name, "a string", value);
+    field = value.text();
   } else if constexpr (std::is_same_v<T, bool>) {
     if (!value.is_boolean()) refuse_value(name, "true or false", value);
-    field = value.get<bool>();
+    field = value.boolean();
   } else if constexpr (std::is_same_v<T, float>) {
     if (!value.is_number()) refuse_value(name, "a number", value);
-    const double number = value.get<double>();
+    const double number = value.number();
     if (std::abs(number) > static_cast<double>(std::numeric_limits<float>::max()))
       refuse_value(name, "in range", value);
     field = static_cast<float>(number);
   } else if constexpr (std::is_enum_v<T>) {
-    if (!value.is_string()) refuse_value(name, "a string", value);
-    field = in_config([&] { return from_word<T>(value.get<std::string>()); });
+    if (!value.is_text()) refuse_value(name, "a string", value);
+    field = in_config([&] { return from_word<T>(value.text()); });
   } else {
-    if (!value.is_number_integer()) refuse_value(name, "an integer", value);
-    const bool fits = value.is_number_unsigned()
-                          ? value.get<std::uint64_t>() <=
-                                static_cast<std::uint64_t>(std::numeric_limits<T>::max())
-                          : value.get<std::int64_t>() >= std::numeric_limits<T>::min();
-    if (!fits) refuse_value(name, "in range", value);
-    field = value.get<T>();
+    if (!value.is_integer()) refuse_value(name, "an integer", value);
+    const std::optional<std::int64_t> integer = value.integer();
+    if (!integer || !std::in_range<T>(*integer)) refuse_value(name, "in range", value);
+    field = static_cast<T>(*integer);
   }
 }
 
@@ -101,15 +98,15 @@ std::string TextModelConfig::to_json() const {
 }
 
 TextModelConfig TextModelConfig::from_json(std::string_view text) {
-  const Json json = parse_object(text);
+  const JsonDocument document = parse_object(text);
+  const Json& json = document.root();
   TextModelConfig config;
   std::vector<std::string> names;
   for_each_field(config, [&](std::string_view name, auto& field) {
     names.emplace_back(name);
-    if (const auto found = json.find(names.back()); found != json.end())
-      read_field(name, field, *found);
+    if (const Json* found = json.find(name)) read_field(name, field, *found);
   });
-  for (const auto& [name, value] : json.items())
+  for (const auto& [name, value] : json.members())
     if (std::find(names.begin(), names.end(), name) == names.end())
       user_error("model config: unknown name '{}'\n  hint: {}", name, name_hint(name, names));
   text::check(config);

@@ -5,14 +5,14 @@
 // support are refused.
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "io/strict_reader.h"
 #include "support/fail.h"
 #include "support/integers.h"
+#include "support/json.h"
 #include "support/text.h"
 #include "tensorgrad/text_model.h"
 #include "text/models.h"
@@ -20,9 +20,6 @@
 namespace tensorgrad {
 
 namespace {
-
-using Json = nlohmann::json;
-using io::shown;
 
 // Python writes Infinity and NaN, which JSON lacks. Turns them into strings.
 std::string without_python_numbers(std::string_view text) {
@@ -50,20 +47,24 @@ class Reader {
   explicit Reader(const Json& json, std::string prefix = {})
       : json_(json), prefix_(std::move(prefix)) {}
 
-  bool has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
+  // Null if the name is missing, or if null is its value.
+  const Json* find(const char* name) const {
+    const Json* found = json_.find(name);
+    return found && !found->is_null() ? found : nullptr;
+  }
 
   std::int64_t whole(const char* name, std::int64_t otherwise) const {
-    if (!has(name)) return otherwise;
-    const Json& value = json_[name];
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > (std::uint64_t{1} << 40))
-      refuse(name, "an integer was expected");
-    return value.get<std::int64_t>();
+    const Json* value = find(name);
+    if (!value) return otherwise;
+    const std::optional<std::uint64_t> number = value->natural();
+    if (!number || *number > (std::uint64_t{1} << 40)) refuse(name, "an integer was expected");
+    return static_cast<std::int64_t>(*number);
   }
 
   float positive(const char* name, float otherwise) const {
-    if (!has(name)) return otherwise;
-    const Json& value = json_[name];
-    const double number = value.is_number() ? value.get<double>() : 0;
+    const Json* value = find(name);
+    if (!value) return otherwise;
+    const double number = value->number();  // 0 for other values
     if (!(number > 0) || !(static_cast<float>(number) > 0) ||
         !std::isfinite(static_cast<float>(number)))
       refuse(name, "a positive number was expected");
@@ -71,9 +72,10 @@ class Reader {
   }
 
   std::string word(const char* name, const char* otherwise) const {
-    if (!has(name)) return otherwise;
-    if (!json_[name].is_string()) refuse(name, "a string was expected");
-    return json_[name].get<std::string>();
+    const Json* value = find(name);
+    if (!value) return otherwise;
+    if (!value->is_text()) refuse(name, "a string was expected");
+    return std::string(value->text());
   }
 
   // Checks a size that the weights show, too.
@@ -83,30 +85,49 @@ class Reader {
   }
 
   void same_or_auto(const char* name, std::int64_t of_weights) const {
-    if (has(name) && json_[name] != "auto") same(name, of_weights);
+    const Json* value = find(name);
+    if (value && value->text() != "auto") same(name, of_weights);
   }
 
-  // Requires the one value that our models support; `why` says what another would mean.
-  void only(const char* name, const Json& ours, const Json& otherwise, const char* why) const {
-    if (const Json& value = has(name) ? json_[name] : otherwise; value != ours)
-      user_error("{}{} is {}: not supported: {}", prefix_, name, shown(value), why);
+  // These require the one value that our models support; `why` says what another would mean.
+  void only(const char* name, bool ours, const char* why) const {
+    const Json* value = find(name);
+    if (value && !(value->is_boolean() && value->boolean() == ours)) refuse_other(name, why);
+  }
+  void only(const char* name, int ours, int otherwise, const char* why) const {
+    const Json* value = find(name);
+    if (value ? !(value->is_number() && value->number() == ours) : otherwise != ours)
+      user_error("{}{} is {}: not supported: {}", prefix_, name,
+                 value ? shown(*value) : fmt::format("{}", otherwise), why);
+  }
+  void only_empty(const char* name, const char* why) const {
+    const Json* value = find(name);
+    if (value && !(value->is_list() && value->size() == 0)) refuse_other(name, why);
   }
 
   // Requires that dt has no limits, [0, Infinity].
   void no_limit(const char* name) const {
-    if (!has(name)) return;
-    if (json_[name] != Json{0, "Infinity"}) refuse(name, "not supported: dt has no limits here");
+    const Json* value = find(name);
+    if (!value) return;
+    const bool is_range = value->is_list() && value->size() == 2 && (*value)[0].is_number();
+    if (!is_range || (*value)[0].number() != 0 || (*value)[1].text() != "Infinity")
+      refuse_other(name, "dt has no limits here");
   }
 
   void known(std::initializer_list<std::string_view> names) const {
-    for (const auto& [name, value] : json_.items())
+    for (const auto& [name, value] : json_.members())
       if (std::find(names.begin(), names.end(), name) == names.end())
         user_error("{}{} is {}: not supported: its meaning is unknown", prefix_, name,
                    shown(value));
   }
 
   [[noreturn]] void refuse(const char* name, const char* why) const {
-    user_error("{}{} is {}: {}", prefix_, name, shown(json_[name]), why);
+    const Json* value = json_.find(name);
+    user_error("{}{} is {}: {}", prefix_, name, value ? shown(*value) : "missing", why);
+  }
+
+  [[noreturn]] void refuse_other(const char* name, const char* why) const {
+    refuse(name, fmt::format("not supported: {}", why).c_str());
   }
 
  private:
@@ -153,9 +174,9 @@ void read_gpt2(const Reader& json, TextModelConfig& config) {
   json.same("n_positions", config.context);
   json.same("vocab_size", config.vocab);
   json.same("n_inner", 4 * config.dim);
-  json.only("scale_attn_weights", true, true, "attention scales its scores here");
-  json.only("scale_attn_by_inverse_layer_idx", false, false, "all layers scale alike here");
-  json.only("add_cross_attention", false, false, "there is no cross-attention here");
+  json.only("scale_attn_weights", true, "attention scales its scores here");
+  json.only("scale_attn_by_inverse_layer_idx", false, "all layers scale alike here");
+  json.only("add_cross_attention", false, "there is no cross-attention here");
   config.heads = static_cast<int>(std::min<std::int64_t>(json.whole("n_head", 12), 1 << 20));
   if (config.heads < 1 || config.dim % config.heads != 0)
     user_error("n_head is {}, which does not divide the width {}", config.heads, config.dim);
@@ -170,8 +191,8 @@ void read_any_mamba(const Reader& json, TextModelConfig& config) {
   json.same("vocab_size", config.vocab);
   json.same("conv_kernel", config.conv);
   json.same("expand", config.expand);
-  json.only("use_bias", false, false, "the projections have no biases here");
-  json.only("use_conv_bias", true, true, "the convolution has a bias here");
+  json.only("use_bias", false, "the projections have no biases here");
+  json.only("use_conv_bias", true, "the convolution has a bias here");
   only_silu(json, "hidden_act");
   config.eps = json.positive("layer_norm_epsilon", 1e-5f);
 }
@@ -188,7 +209,7 @@ void read_mamba2(const Reader& json, TextModelConfig& config) {
   json.same("state_size", config.state);
   json.same("head_dim", config.head_size);
   json.same("num_heads", heads_of(config));
-  json.only("rms_norm", true, true, "the gated output has an RMSNorm here");
+  json.only("rms_norm", true, "the gated output has an RMSNorm here");
   json.no_limit("time_step_limit");
 }
 
@@ -196,10 +217,10 @@ void read_mamba2(const Reader& json, TextModelConfig& config) {
 
 void read_state_spaces(const Json& all, TextModelConfig& config) {
   const Reader json(all);
-  static const Json kNone = Json::object();
-  const bool has_ssm = json.has("ssm_cfg");
-  if (has_ssm && !all["ssm_cfg"].is_object()) json.refuse("ssm_cfg", "an object was expected");
-  const Reader ssm(has_ssm ? all["ssm_cfg"] : kNone, "ssm_cfg.");
+  const JsonDocument none = parse_json("{}", 1);
+  const Json* given = json.find("ssm_cfg");
+  if (given && !given->is_object()) json.refuse("ssm_cfg", "an object was expected");
+  const Reader ssm(given ? *given : none.root(), "ssm_cfg.");
   const bool second = config.kind == "mamba2";
   const std::string layer = ssm.word("layer", "Mamba1"), wanted = second ? "Mamba2" : "Mamba1";
   if (layer != wanted)
@@ -226,20 +247,20 @@ void read_state_spaces(const Json& all, TextModelConfig& config) {
   json.same("d_model", config.dim);
   json.same("n_layer", config.layers);
   json.only("d_intermediate", 0, 0, "there are no layers of an MLP between Mamba's here");
-  json.only("attn_layer_idx", Json::array(), Json::array(), "no layer attends here");
-  json.only("rms_norm", true, true, "the norms are RMSNorms here");
+  json.only_empty("attn_layer_idx", "no layer attends here");
+  json.only("rms_norm", true, "the norms are RMSNorms here");
   ssm.same("d_state", config.state);
   ssm.same("d_conv", config.conv);
   ssm.same("expand", config.expand);
-  ssm.only("bias", false, false, "the projections have no biases here");
-  ssm.only("conv_bias", true, true, "the convolution has a bias here");
+  ssm.only("bias", false, "the projections have no biases here");
+  ssm.only("conv_bias", true, "the convolution has a bias here");
   if (!second) return ssm.same_or_auto("dt_rank", config.dt_rank);
   ssm.only("ngroups", 1, 1, kNotGrouped);
   ssm.same("headdim", config.head_size);
   ssm.same("d_ssm", config.expand * config.dim);
-  ssm.only("rmsnorm", true, true, "the gated output has an RMSNorm here");
-  ssm.only("norm_before_gate", false, false, "the gate comes before the norm here");
-  ssm.only("D_has_hdim", false, false, "D has one number per head here");
+  ssm.only("rmsnorm", true, "the gated output has an RMSNorm here");
+  ssm.only("norm_before_gate", false, "the gate comes before the norm here");
+  ssm.only("D_has_hdim", false, "D has one number per head here");
   only_silu(ssm, "activation");
   ssm.no_limit("dt_limit");
 }
@@ -271,10 +292,11 @@ void read_hugging_face(const Json& all, TextModelConfig& config) {
 TextModelConfig config_of_torch_weights(const NamedArrays& weights, std::string_view config_json) {
   constexpr int kDepth = 16;
   TextModelConfig config = config_of_torch_weights(weights);
-  const Json json = io::parse_json(without_python_numbers(config_json), kDepth);
-  if (json.is_object() && json.contains("model_type"))
+  const JsonDocument document = parse_json(without_python_numbers(config_json), kDepth);
+  const Json& json = document.root();
+  if (json.find("model_type"))
     read_hugging_face(json, config);
-  else if (json.is_object() && json.contains("d_model") && config.kind != "gpt")
+  else if (json.find("d_model") && config.kind != "gpt")
     read_state_spaces(json, config);
   else
     user_error(

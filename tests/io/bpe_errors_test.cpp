@@ -38,13 +38,9 @@ TEST(BpeErrors, OfTheVocabulary) {
     std::string error, expected;
   };
   const Row kRows[] = {
-      {vocab_error(""),
-       "not JSON: parse error at line 1, column 1: syntax error while parsing value - unexpected "
-       "end of input; expected '[', '{', or a literal"},
-      {vocab_error("{\"a\":1"),
-       "not JSON: parse error at line 1, column 7: syntax error while parsing object - unexpected "
-       "end of input; expected '}'"},
-      {vocab_error("{}\0{}"s), "not JSON: byte 2 is NUL"},
+      {vocab_error(""), "not JSON: line 1, column 1: expected a value, found the end"},
+      {vocab_error("{\"a\":1"), "not JSON: line 1, column 7: expected ',' or '}', found the end"},
+      {vocab_error("{}\0{}"s), "not JSON: line 1, column 3: expected the end, found \"\\u0000{}\""},
       {vocab_error("[1]"), "not an object of ids: [1]"},
       {vocab_error("7"), "not an object of ids: 7"},
       {vocab_error("{\"a\":{\"b\":1}}"), "nested too deeply"},
@@ -62,7 +58,7 @@ TEST(BpeErrors, OfTheVocabulary) {
        "257 tokens must have the ids 0 to 256, but \"ab\" has 257"},
       {vocab_error([](Json& v) { v["ab"] = 18446744073709551615u; }),
        "257 tokens must have the ids 0 to 256, but \"ab\" has 18446744073709551615"},
-      {vocab_error([](Json& v) { v["ab"] = 99; }), "\"ab\" and \"c\" have the same id 99"},
+      {vocab_error([](Json& v) { v["ab"] = 99; }), "\"c\" and \"ab\" have the same id 99"},
       {vocab_error([](Json& v) { v.erase("ab"), v[""] = 256; }), "the token with id 256 is empty"},
       {vocab_error([](Json& v) { v["a b"] = 257; }),
        "\"a b\" has a character that represents no byte: U+0020\n  hint: if it is a special token, "
@@ -146,10 +142,9 @@ TEST(BpeErrors, OfOurJson) {
   };
   const Row kRows[] = {
       {changed([](Json&) {}), "no error"},
-      {"",
-       "not JSON: parse error at line 1, column 1: syntax error while parsing value - unexpected "
-       "end of input; expected '[', '{', or a literal"},
-      {"{\"kind\":\"bytes\"}\0"s, "not JSON: byte 16 is NUL"},
+      {"", "not JSON: line 1, column 1: expected a value, found the end"},
+      {"{\"kind\":\"bytes\"}\0"s,
+       "not JSON: line 1, column 17: expected the end, found \"\\u0000\""},
       {"[]", "not an object: []"},
       {"{\"kind\":[[]]}", "nested too deeply"},
       {"{\"kind\":\"bytes\",\"kind\":\"bytes\"}", "\"kind\" occurs twice"},
@@ -202,9 +197,9 @@ TEST(BpeErrors, OfOurJson) {
 }
 
 TEST(BpeErrors, AreShortWhateverTheFile) {
-  const std::string error = vocab_error("{\"" + std::string(100'000, 'a'));
-  EXPECT_LT(error.size(), 300u) << error;
-  EXPECT_NE(error.find("aaa...aaa"), error.npos) << error;
+  EXPECT_EQ(vocab_error("{}" + std::string(100'000, 'a')),
+            "v.json: not JSON: line 1, column 3: expected the end, found \"" +
+                std::string(20, 'a') + "\"");
   // Cut between characters.
   const std::string cut = vocab_error("[\"" + std::string(57, 'a') + "光光\"]");
   EXPECT_EQ(cut, "v.json: not an object of ids: [\"" + std::string(57, 'a') + "...");

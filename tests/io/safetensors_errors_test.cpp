@@ -43,13 +43,8 @@ TEST(Safetensors, EveryRuleHasItsError) {
       {file_of(""), "the header does not start with '{'"},
       {file_of(" {}"), "the header does not start with '{'"},
       {file_of("[]"), "the header does not start with '{'"},
-      {file_of("{\"x\""),
-       "the header: not JSON: parse error at line 1, column 5: syntax error while parsing "
-       "object separator - unexpected end of input; expected ':'"},
-      {file_of("{}{}"),
-       "the header: not JSON: parse error at line 1, column 3: syntax error while parsing value "
-       "- "
-       "unexpected '{'; expected end of input"},
+      {file_of("{\"x\""), "the header: not JSON: line 1, column 5: expected ':', found the end"},
+      {file_of("{}{}"), "the header: not JSON: line 1, column 3: expected the end, found \"{}\""},
       {file_of(R"({"x":1,"x":2})"), "the header: \"x\" occurs twice"},
       {file_of(R"({"x":{"dtype":"F32","dtype":"F32"}})"), "the header: \"dtype\" occurs twice"},
       {file_of(R"({"x":1,"\u0078":2})"), "the header: \"x\" occurs twice"},
@@ -57,19 +52,13 @@ TEST(Safetensors, EveryRuleHasItsError) {
        "the header: \"__metadata__\" occurs twice"},
       {file_of(R"({"x":[[[[[]]]]]})"), "the header: nested too deeply"},
       {file_of(R"({"x":)" + std::string(100000, '[')), "the header: nested too deeply"},
-      {file_of("{\"\xff\":1}"),
-       "the header: not JSON: parse error at line 1, column 3: syntax error while parsing object "
-       "key - invalid string: ill-formed UTF-8 byte; last read: '\"?'; expected string literal"},
+      {file_of("{\"\xff\":1}"), "the header: not JSON: line 1, column 3: not UTF-8"},
       {file_of("{\"" + std::string(1000, 'a')),
-       "the header: not JSON: parse error at line 1, column 1003: syntax error while parsing "
-       "object key - invalid string: missing closing quote; last read: '\"" +
-           std::string(32, 'a') + "..." + std::string(34, 'a') + "'; expected string literal"},
-      {file_of(R"({"\ud800":1})"),
-       "the header: not JSON: parse error at line 1, column 9: syntax error while parsing object "
-       "key - invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF; last "
-       "read: '\"\\ud800\"'; expected string literal"},
+       "the header: not JSON: line 1, column 1003: expected '\"', found the end"},
+      {file_of(R"({"\ud800":1})"), "the header: not JSON: line 1, column 3: an unpaired surrogate"},
       {file_of("\xef\xbb\xbf{}"), "the header does not start with '{'"},
-      {file_of("{}\0hidden"s), "the header: not JSON: byte 2 is NUL"},
+      {file_of("{}\0hidden"s),
+       "the header: not JSON: line 1, column 3: expected the end, found \"\\u0000hidden\""},
       // metadata
       {file_of(R"({"__metadata__":1})"), "__metadata__ must be an object of strings"},
       {file_of(R"({"__metadata__":null})"), "__metadata__ must be an object of strings"},

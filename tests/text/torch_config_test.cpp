@@ -191,7 +191,8 @@ TEST(TorchConfig, IsStrictJson) {
   };
   EXPECT_EQ(error(R"({"n_head": 2, "n_head": 2})"), "\"n_head\" occurs twice");
   EXPECT_EQ(error(gpt2_json().dump() + std::string(1, '\0')),
-            "not JSON: byte " + std::to_string(gpt2_json().dump().size()) + " is NUL");
+            "not JSON: line 1, column " + std::to_string(gpt2_json().dump().size() + 1) +
+                ": expected the end, found \"\\u0000\"");
   EXPECT_EQ(error("").substr(0, 10), "not JSON: ");
   EXPECT_EQ(error(R"({"n_head": 1e999})").substr(0, 10), "not JSON: ");
   const std::string other =

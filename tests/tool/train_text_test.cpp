@@ -372,7 +372,7 @@ TEST_F(ToolText, ARunIsNotOverwritten) {
     return train("--resume" + out).err;
   };
   const std::string not_a_config = "config.json: not the config of a run: ";
-  expect_contains(altered(good, "{"), not_a_config + "not JSON: parse error");
+  expect_contains(altered(good, "{"), not_a_config + "not JSON: line 1, column 2: ");
   expect_contains(altered("\"vocab\": 1024,", "\"vocab\": 1024, \"vocab\": 512,"),
                   not_a_config + "\"vocab\" occurs twice\n");
   expect_contains(altered("\"steps\": 5", "\"steps\": 1e308"),
@@ -384,7 +384,7 @@ TEST_F(ToolText, ARunIsNotOverwritten) {
                   not_a_config + "unknown name 'run.kept'\n");
   expect_contains(altered("\"linear\"", "\"square\""),
                   not_a_config + "unknown lr schedule 'square'\n");
-  expect_contains(altered(good, good + '\0'), not_a_config + "not JSON: byte ");
+  expect_contains(altered(good, good + '\0'), not_a_config + "not JSON: line ");
   EXPECT_TRUE(fs::exists(folder / "run" / "checkpoints" / "step-00000005.safetensors"));
 }
 

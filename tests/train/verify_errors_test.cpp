@@ -273,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "", "DIR/ops.safetensors: too short"},
         Unreadable{"BrokenJson",
                    [](const ReferenceDirectory& d) { fill(d), d.write("ops.json", "{"); }, "",
-                   "DIR/ops.json: not JSON: parse error"},
+                   "DIR/ops.json: not JSON: line 1, column 2: expected a name in quotes"},
         Unreadable{"JsonNestedDeeply",
                    [](const ReferenceDirectory& d) {
                      fill(d);

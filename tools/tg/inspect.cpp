@@ -11,7 +11,7 @@
 #include "command.h"
 #include "io/checkpoint_bytes.h"
 #include "io/element_type.h"
-#include "io/strict_reader.h"
+#include "read_json.h"
 #include "support/fail.h"
 #include "support/file.h"
 #include "support/integers.h"
@@ -64,7 +64,7 @@ fs::path newest_in(const fs::path& folder) {
 // recursive.
 Json value_of(const std::string& text) {
   try {
-    return io::parse_json<Json>(text, 32);
+    return parse_json(text);
   } catch (const UserError&) {
     return text;
   }

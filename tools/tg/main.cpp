@@ -15,10 +15,10 @@
 #include "devices.h"
 #include "generate.h"
 #include "inspect.h"
-#include "io/json_error.h"
 #include "ops.h"
 #include "passes.h"
 #include "plot.h"
+#include "read_json.h"
 #include "show.h"
 #include "support/text.h"
 #include "tensorgrad/error.h"
@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
     complain(
         fmt::format("internal error: JSON: {}\n"
                     "  this is a bug in tensorgrad; please report it with the command",
-                    io::reason(e)));
+                    reason(e)));
     return kError;
   } catch (const std::exception& e) {
     complain(e.what());

@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "io/named.h"
-#include "io/strict_reader.h"
+#include "read_json.h"
 #include "support/fail.h"
 #include "support/file.h"
 
@@ -47,7 +47,7 @@ std::string valid_utf8(const std::string& text) {
 std::optional<Json> parse_line(const std::string& text) {
   const auto parse = [](const std::string& words) {
     try {
-      return io::parse_json<Json>(words, kDeepestJson);
+      return parse_json(words);
     } catch (const UserError&) {
       return Json();
     }
@@ -179,9 +179,7 @@ class LogReader {
 
 Json read_config(const fs::path& path, std::vector<std::string>& warnings) {
   try {
-    Json config = io::named(path.string(), [&] {
-      return io::parse_json<Json>(valid_utf8(read_file(path)), kDeepestJson);
-    });
+    Json config = io::named(path.string(), [&] { return parse_json(valid_utf8(read_file(path))); });
     if (config.is_object()) return config;
     warnings.push_back(fmt::format("{}: no JSON object", path.string()));
   } catch (const UserError& error) {

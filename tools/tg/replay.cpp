@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "io/json_error.h"
 #include "io/named.h"
-#include "io/strict_reader.h"
+#include "read_json.h"
 #include "support/fail.h"
 #include "support/file.h"
 
@@ -17,8 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Json read_json(const fs::path& path) {
-  const Json json =
-      io::named(path.string(), [&] { return io::parse_json<Json>(read_file(path), kDeepestJson); });
+  const Json json = io::named(path.string(), [&] { return parse_json(read_file(path)); });
   if (!json.is_object()) user_error("{}: not a JSON object", path.string());
   return json;
 }
@@ -112,7 +110,7 @@ Verdict replay(const ReferenceCase& reference, const DeviceOptions& where,
     verdict.reason = unsupported.reason;
   } catch (const Json::exception& error) {  // part of the description has the wrong type
     verdict.worst = std::numeric_limits<double>::infinity();
-    verdict.reason = io::reason(error);
+    verdict.reason = reason(error);
   } catch (const std::exception& error) {
     verdict.worst = std::numeric_limits<double>::infinity();
     verdict.reason = error.what();

@@ -1,6 +1,7 @@
 // Op cases: the registry says which inputs and attributes an op has. Gradients are computed as a
 // user would: differentiable inputs are parameters, the loss is sum(out * cotangent).
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -88,13 +89,16 @@ Json arguments_of(const PublicOp& op, const Json& attributes, const std::vector<
   return arguments;
 }
 
+// Makes the operand of an input, which has that name.
+using ReadInput = std::function<Operand(const std::string& name)>;
+
 // What the format says about an op and the op does not do.
-Tensor call(const PublicOp& op, c::Json arguments, const c::ReadOperand& read) {
+Tensor call(const PublicOp& op, Json arguments, const ReadInput& read) {
   const auto take = [&](const char* name) {
     const auto found = arguments.find(name);
     std::optional<Operand> operand;
     if (found != arguments.end() && found->is_object()) {
-      operand = read(*found);
+      operand = read(found->at("input"));
       arguments.erase(name);
     }
     return operand;
@@ -105,16 +109,19 @@ Tensor call(const PublicOp& op, c::Json arguments, const c::ReadOperand& read) {
   if ((op.name == "argmax" || op.name == "argmin") && !arguments.contains("axis")) {
     if (const std::optional<Operand> x = take("x")) {
       flat = reshape(*x, {-1});
-      arguments["x"] = c::Json::object();
+      arguments["x"] = Json::object();
     }
     arguments.erase("keepdims");
   }
   if (op.name == "attention" && !arguments.contains("causal")) arguments["causal"] = false;
-  const auto read_all = [&](const c::Json& operand) {
-    return flat && operand.empty() ? *flat : read(operand);
+  const auto read_all = [&](const tensorgrad::Json& operand) {
+    const tensorgrad::Json* input = operand.find("input");
+    return input ? read(std::string(input->text())) : flat.value();
   };
-  const std::vector<Tensor> results = op.call(
-      c::read_arguments(op.name, op.parameters(), arguments, c::kNowhere, read_all), c::kNowhere);
+  const JsonDocument given = c::read_json(arguments.dump(), op.name);
+  const std::vector<Tensor> results =
+      op.call(c::read_arguments(op.name, op.parameters(), given.root(), c::kNowhere, read_all),
+              c::kNowhere);
   return bias ? results[0] + reshape(*bias, {-1, 1, 1}) : results[0];
 }
 
@@ -170,8 +177,8 @@ void replay_op(const ReferenceCase& reference, const DeviceOptions& where,
     auto param = params.begin();
     for (const Input& input : inputs)
       tensors.emplace(input.name, input.differentiable ? cast(*param++, f32) : in[input.name]);
-    return call(op, arguments, [&](const c::Json& operand) -> Operand {
-      return {tensors.at(operand.at("input")), c::kNowhere};
+    return call(op, arguments, [&](const std::string& name) -> Operand {
+      return {tensors.at(name), c::kNowhere};
     });
   };
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "io/strict_reader.h"
+#include "read_json.h"
 #include "support/fail.h"
 #include "support/file.h"
 #include "support/integers.h"
@@ -69,39 +69,36 @@ Tokenizer characters_of(const std::string& file, std::int64_t bytes) {
 // The fields of one JSON object, each checked and read once.
 class Fields {
  public:
-  Fields(nlohmann::json object, std::string where)
-      : object_(std::move(object)), where_(std::move(where)) {
-    if (!object_.is_object()) user_error("{}not an object: {}", where_, io::shown(object_));
+  Fields(Json object, std::string where) : object_(std::move(object)), where_(std::move(where)) {
+    if (!object_.is_object()) user_error("{}not an object: {}", where_, shown(object_));
   }
 
   bool has(const char* name) const { return object_.contains(name); }
-  nlohmann::json take(const char* name) {
+  Json take(const char* name) {
     const auto found = object_.find(name);
     if (found == object_.end()) user_error("'{}{}' is missing", where_, name);
-    nlohmann::json value = std::move(*found);
+    Json value = std::move(*found);
     object_.erase(found);
     return value;
   }
   void read(const char* name, std::string& to) {
-    const nlohmann::json value = take(name);
-    if (!value.is_string())
-      user_error("'{}{}' must be a string: {}", where_, name, io::shown(value));
+    const Json value = take(name);
+    if (!value.is_string()) user_error("'{}{}' must be a string: {}", where_, name, shown(value));
     to = value.get<std::string>();
   }
   void read(const char* name, double& to) {
-    const nlohmann::json value = take(name);
+    const Json value = take(name);
     if (!value.is_number() || !(std::abs(value.get<double>()) <= kLargest))
-      user_error("'{}{}' must be a number: {}", where_, name, io::shown(value));
+      user_error("'{}{}' must be a number: {}", where_, name, shown(value));
     to = value.get<double>();
   }
   template <class Whole>
   requires std::is_integral_v<Whole>
   void read(const char* name, Whole& to, std::int64_t least = 0) {
-    const nlohmann::json value = take(name);
+    const Json value = take(name);
     const bool fits = value.is_number_integer() && value <= std::numeric_limits<Whole>::max();
     if (!fits || value < least)
-      user_error("'{}{}' must be an integer of at least {}: {}", where_, name, least,
-                 io::shown(value));
+      user_error("'{}{}' must be an integer of at least {}: {}", where_, name, least, shown(value));
     to = value.get<Whole>();
   }
   // Throws if a field was not read.
@@ -111,7 +108,7 @@ class Fields {
 
  private:
   static constexpr double kLargest = std::numeric_limits<float>::max();
-  nlohmann::json object_;
+  Json object_;
   std::string where_;
 };
 
@@ -152,7 +149,7 @@ std::string TextSettings::to_json() const {
 
 TextSettings TextSettings::from_json(const std::string& text, const std::string& name) {
   try {
-    Fields all(io::parse_json(text, 2), "");
+    Fields all(parse_json(text, 2), "");
     TextSettings made;
     all.read("file", made.file);
     made.model = TextModelConfig::from_json(all.take("model").dump());

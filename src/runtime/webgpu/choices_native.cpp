@@ -4,33 +4,39 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "runtime/webgpu/choices.h"
 #include "support/file.h"
+#include "support/json.h"
+#include "support/json_text.h"
 
 namespace tensorgrad::webgpu {
 
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr const char* kFormat = "tensorgrad choices";
-constexpr int kVersion = 1;
+constexpr int kVersion = 1, kDepth = 4;
 
 }  // namespace
 
 Choices::Table Choices::read(const std::filesystem::path& file) {
   Table out;
   try {
-    const Json root = Json::parse(read_file(file));
-    if (root.at("format") != kFormat || root.at("version") != kVersion) return {};
-    for (const auto& [adapter, table] : root.at("adapters").items())
-      for (const auto& [key, choice] : table.items())
-        out[adapter][key] = {choice.at("tiles"), choice.at("kernel")};
-  } catch (const UserError&) {  // missing or unreadable
-    return {};
-  } catch (const Json::exception&) {  // another format
+    const JsonDocument document = parse_json(read_file(file), kDepth);
+    const Json& root = document.root();
+    const Json *format = root.find("format"), *version = root.find("version"),
+               *adapters = root.find("adapters");
+    const bool ours = format && format->text() == kFormat && version &&
+                      version->integer() == kVersion && adapters;
+    if (!ours) return {};
+    for (const auto& [adapter, table] : adapters->members())
+      for (const auto& [key, choice] : table.members()) {
+        const Json *tiles = choice.find("tiles"), *kernel = choice.find("kernel");
+        if (!tiles || !tiles->is_text() || !kernel || !kernel->is_text()) return {};
+        out[std::string(adapter)][std::string(key)] = {std::string(tiles->text()),
+                                                       std::string(kernel->text())};
+      }
+  } catch (const UserError&) {  // missing, unreadable, or not JSON
     return {};
   }
   return out;
@@ -39,11 +45,16 @@ Choices::Table Choices::read(const std::filesystem::path& file) {
 // Writes to a temporary file and renames it, so that readers see the old file or the new one. If
 // writing fails, the choices are measured again next time.
 void Choices::write(const std::filesystem::path& file, const Table& table) {
-  Json adapters = Json::object();
-  for (const auto& [adapter, choices] : table)
+  JsonText json;
+  json.begin('{').field("format", kFormat).field("version", kVersion);
+  json.key("adapters").begin('{');
+  for (const auto& [adapter, choices] : table) {
+    json.key(adapter).begin('{');
     for (const auto& [key, choice] : choices)
-      adapters[adapter][key] = {{"tiles", choice.value}, {"kernel", choice.about}};
-  const Json root = {{"format", kFormat}, {"version", kVersion}, {"adapters", adapters}};
+      json.key(key).begin('{').field("tiles", choice.value).field("kernel", choice.about).end('}');
+    json.end('}');
+  }
+  json.end('}').end('}');
   std::error_code failed;
   std::filesystem::create_directories(file.parent_path(), failed);
   std::filesystem::path half = file;
@@ -52,7 +63,7 @@ void Choices::write(const std::filesystem::path& file, const Table& table) {
       fmt::format(".{}-{}", std::chrono::steady_clock::now().time_since_epoch().count(), next++);
   {
     std::ofstream out(half, std::ios::binary);
-    out << root.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
+    out << json.text() << '\n';
     if (!out.flush()) failed = std::make_error_code(std::errc::io_error);
   }
   if (!failed) std::filesystem::rename(half, file, failed);
