@@ -21,7 +21,7 @@ export const rows = [
   { name: 'vae', cpu: { steps: 400, loss: 200 }, gpu: { steps: 3 } },
   { name: 'classifier', cpu: { steps: 600, loss: 0.1, score: 0.98 }, gpu: { steps: 3 } },
   // The loss of a policy gradient need not fall; the score is the mean length of an episode.
-  { name: 'cartpole', cpu: { steps: 180, score: 300 }, gpu: { steps: 3 } },
+  { name: 'cartpole', cpu: { steps: 180, score: 150 }, gpu: { steps: 3 } },
   { name: 'flow', cpu: { steps: 600, loss: 1.5 }, gpu: { steps: 3 } },
 ];
 

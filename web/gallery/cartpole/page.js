@@ -5,7 +5,6 @@ import { page, value } from 'kit/page.js';
 import { loss, Policy, probabilities } from './model.js';
 import { advance, edge, fallen, seconds, start } from './physics.js';
 
-let mean; // length of the last episodes
 // Plays episodes side by side, with one run of the policy per time step. Row t * count + e of the
 // result is time t of episode e.
 async function play(policy, { count, most, random }) {
@@ -31,7 +30,7 @@ async function play(policy, { count, most, random }) {
 
 const canvas = document.querySelector('#scene'), upright = document.querySelector('#upright');
 const cart = new Float32Array(4);
-let push = 0, steps = 0; // the visitor's force; time steps since the last fall
+let mean, push = 0, steps = 0; // length of episodes; the visitor's force; steps since a fall
 
 function paint(chance) {
   const { g, width, height } = canvas2d(canvas);
@@ -88,7 +87,7 @@ page({
   score: 'mean episode length',
   sources: ['model.js', 'page.js', 'physics.js'],
   async open({ run, rate, small }) {
-    const count = small ? 4 : 16, most = small ? 25 : 500, rows = count * most;
+    const count = small ? 4 : 16, most = small ? 25 : 200, rows = count * most;
     const action = { shape: [rows], dtype: 'i32' };
     const inputs = { state: [rows, 4], action, length: [1, count] };
     const model = new Policy(small ? 8 : 32), optimizer = { kind: 'adam', lr: rate };
