@@ -236,7 +236,7 @@ test('shaders: every kernel has code and a line of the page, and a click marks i
   );
 });
 
-test('time: one positive time for each kernel', async (t) => {
+test('time: one time for each kernel', async (t) => {
   const page = await open(t);
   const kernels = await (await tab(page, 'plan')).locator('tbody tr').count();
   const body = await tab(page, 'time');
@@ -247,8 +247,10 @@ test('time: one positive time for each kernel', async (t) => {
     rows.map(({ kernel }) => kernel).sort((a, b) => a - b),
     [...Array(kernels).keys()],
   );
-  for (const { us } of rows) assert.ok(us > 0 && us < 1e7, String(us));
   const times = rows.map(({ us }) => us);
+  for (const us of times) assert.ok(us >= 0 && us < 1e7, String(us));
+  // The browser rounds times to 5 us, so that the mean of a tiny kernel may be 0.
+  assert.ok(times.filter((us) => us > 0).length >= kernels / 2);
   assert.deepEqual(
     times,
     [...times].sort((a, b) => b - a),

@@ -130,21 +130,19 @@ export function siteOf(text) {
   };
 }
 
-/** A button that shows the line in the page's source, or the text of why there is no line. */
-export function siteLink({ file, line, layer }, { withLayer = true } = {}) {
+/**
+ * A button that shows the line in the page's source. Lines of the library, which makes text models,
+ * are no part of that.
+ */
+export function siteLink({ file, line, layer }) {
   const place = h('span', { class: 'place' });
-  if (file)
-    place.append(
-      h('button', {
-        type: 'button',
-        class: 'site',
-        'data-file': file,
-        'data-line': line,
-        title: `Show line ${line} of ${file}`,
-        text: `${file}:${line}`,
-      }),
-    );
-  if (withLayer && layer) place.append(h('span', { class: 'layer', text: ` in ${layer}` }));
+  const text = `${file}:${line}`;
+  const data = { 'data-file': file, 'data-line': line };
+  if (/\.m?js$/.test(file)) {
+    const title = `Show line ${line} of ${file}`;
+    place.append(h('button', { type: 'button', class: 'site', ...data, title, text }));
+  } else if (file) place.append(text);
+  if (layer) place.append(h('span', { class: 'layer', text: ` in ${layer}` }));
   return place;
 }
 

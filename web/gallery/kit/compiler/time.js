@@ -19,7 +19,8 @@ const bar = 30;
 // Browsers round times to 5 or 100 us: only the mean of many steps tells how long a kernel takes.
 const trial = 3; // steps, which tell how many fit
 const time = 800; // ms
-const mostSteps = 400;
+const leastSteps = 50,
+  mostSteps = 400;
 
 /** The kernels of a plan with their times: those of a kernel's dispatches are added. */
 export function timesOf(kernels, dispatches) {
@@ -73,7 +74,7 @@ export async function timeTab(element, { program, plan, feed, signal, openShader
       const began = performance.now();
       await program.profile({ steps: trial, inputs });
       const fit = Math.round((trial * time) / (performance.now() - began));
-      const steps = Math.min(Math.max(fit, trial), mostSteps);
+      const steps = Math.min(Math.max(fit, leastSteps), mostSteps);
       const dispatches = await program.profile({ steps, inputs });
       if (signal.aborted) return;
       const rows = timesOf(kernels, dispatches);
