@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "runtime/shared_devices.h"
+#include "runtime/webgpu/adapters.h"
 #include "runtime/webgpu/gpu.h"
 #include "runtime/webgpu/webgpu_device.h"
 #include "support/fail.h"
@@ -31,7 +32,7 @@ WebGpuDevice::WebGpuDevice(void* device, const WebGpuOptions& options) {
 
 std::string WebGpuDevice::name() const { return device_->name(); }
 DeviceInfo WebGpuDevice::info() const {
-  return runtime::info_of(runtime::gpu_under(*device_).info(), name());
+  return webgpu::info_of(runtime::gpu_under(*device_).info(), name());
 }
 
 }  // namespace tensorgrad

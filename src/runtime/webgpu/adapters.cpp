@@ -1,6 +1,8 @@
 // Descriptions of adapters, and the lists that others ask for.
 #include "runtime/webgpu/adapters.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <span>
 
@@ -151,6 +153,24 @@ std::optional<std::size_t> first_hardware() {
   } catch (const DeviceError&) {  // no library: no GPU
   }
   return {};
+}
+
+DeviceInfo info_of(const AdapterInfo& adapter, std::string name) {
+  DeviceInfo info;
+  info.name = std::move(name);
+  info.description = fmt::format("{}, {}, {}", adapter.name, adapter.type, adapter.backend);
+  info.available = true;
+  info.backend = adapter.backend;
+  info.software = adapter.software;
+  info.max_buffer_bytes = static_cast<std::int64_t>(adapter.limits.buffer_bytes);
+  info.max_binding_bytes = static_cast<std::int64_t>(adapter.limits.binding_bytes);
+  info.shader_f16 = adapter.shader_f16;
+  info.subgroups = adapter.subgroups;
+  info.subgroup_min = static_cast<int>(adapter.subgroup_min);
+  info.subgroup_max = static_cast<int>(adapter.subgroup_max);
+  info.matrix_shapes = adapter.matrix_shapes;
+  info.timestamps = adapter.timestamps;
+  return info;
 }
 
 }  // namespace tensorgrad::webgpu

@@ -48,6 +48,8 @@ std::optional<std::size_t> first_hardware();
 // The reason why adapters() is empty, with a hint.
 std::string why_no_adapter();
 
+DeviceInfo info_of(const AdapterInfo& adapter, std::string name);
+
 // --- for Gpu ------------------------------------------------------------------------------------
 
 // The instance of this process. Never destroyed: drivers have problems with that at exit.
