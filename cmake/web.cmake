@@ -71,44 +71,52 @@ function(tensorgrad_web_module target)
 endfunction()
 
 # tensorgrad_web_binaries(): the target `web`, which makes what the npm package contains, in dist-wasm/:
-# everything, the core without text models, and everything for several threads.
+# everything and the core without text models, each for the CPU and for GPUs, and everything for several
+# threads of the CPU.
 function(tensorgrad_web_binaries)
   set(include "${PROJECT_SOURCE_DIR}/include/tensorgrad")
-  set(empty "${PROJECT_BINARY_DIR}/empty.cpp")
-  file(CONFIGURE OUTPUT "${empty}" CONTENT "")
   # The tests link `tensorgrad`; optimising it as a whole would take a minute for each of them.
   tensorgrad_library(tensorgrad_page)
   target_compile_options(tensorgrad_page PRIVATE -flto)
   tensorgrad_library(tensorgrad_threads)
   target_compile_options(tensorgrad_threads PRIVATE -pthread)
   add_custom_target(web)
-  foreach(name tensorgrad tensorgrad-core tensorgrad-threads)
-    set(target web-${name})
-    add_executable(${target} "${empty}")
-    set_target_properties(${target} PROPERTIES
-      OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/dist-wasm")
-    add_dependencies(web ${target})
+  set(core "${include}/c.h")
+  set(everything ${core} "${include}/c_text.h")
+  foreach(backend cpu webgpu)
+    tensorgrad_web_binary(tensorgrad-${backend} ${backend} tensorgrad_page ${everything})
+    tensorgrad_web_binary(tensorgrad-core-${backend} ${backend} tensorgrad_page ${core})
   endforeach()
+  tensorgrad_web_binary(tensorgrad-threads cpu tensorgrad_threads ${everything})
+  # The page says how many threads there are; their workers start with the instance.
+  target_compile_options(web-tensorgrad-threads PRIVATE -pthread)
+  target_link_options(web-tensorgrad-threads PRIVATE
+    -pthread "-sPTHREAD_POOL_SIZE=Module['threads']-1" -Wno-pthreads-mem-growth)
+endfunction()
+
+# tensorgrad_web_binary(NAME BACKEND LIBRARY HEADER...): one of them, by the target web-NAME. The backend's
+# file comes before the library, whose own backends() names all: the rest is not linked.
+function(tensorgrad_web_binary name backend library)
+  set(target web-${name})
+  add_executable(${target} "${PROJECT_SOURCE_DIR}/web/backends/${backend}.cpp")
+  add_dependencies(web ${target})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/dist-wasm")
+  tensorgrad_own_target(${target})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_compile_options(${target} PRIVATE -Oz)
+  target_link_libraries(${target} PRIVATE ${library})
+  tensorgrad_web_module(${target} ${ARGN})
+  if(library STREQUAL "tensorgrad_threads")
+    return()
+  endif()
+  # What its script need not look for in the options of create().
+  target_link_options(${target} PRIVATE -sINCOMING_MODULE_JS_API=instantiateWasm)
   # A second pass of the optimiser, once all functions are known, saves another hundredth.
   find_program(TENSORGRAD_WASM_OPT wasm-opt REQUIRED)
   set(features simd exception-handling bulk-memory mutable-globals sign-ext nontrapping-float-to-int)
   list(TRANSFORM features PREPEND --enable-)
-  foreach(target web-tensorgrad web-tensorgrad-core)
-    set(wasm "$<TARGET_FILE_DIR:${target}>/$<TARGET_FILE_BASE_NAME:${target}>.wasm")
-    add_custom_command(TARGET ${target} POST_BUILD VERBATIM
-      COMMAND "${TENSORGRAD_WASM_OPT}" ${features} -Oz --converge --low-memory-unused "${wasm}" -o "${wasm}")
-  endforeach()
-  # What their scripts need not look for in the options of create().
-  foreach(target web-tensorgrad web-tensorgrad-core)
-    target_link_options(${target} PRIVATE -sINCOMING_MODULE_JS_API=instantiateWasm)
-  endforeach()
-  target_link_libraries(web-tensorgrad PRIVATE tensorgrad_page)
-  target_link_libraries(web-tensorgrad-core PRIVATE tensorgrad_page)
-  target_link_libraries(web-tensorgrad-threads PRIVATE tensorgrad_threads)
-  tensorgrad_web_module(web-tensorgrad "${include}/c.h" "${include}/c_text.h")
-  tensorgrad_web_module(web-tensorgrad-core "${include}/c.h")
-  tensorgrad_web_module(web-tensorgrad-threads "${include}/c.h" "${include}/c_text.h")
-  # The page says how many threads there are; their workers start with the instance.
-  target_link_options(web-tensorgrad-threads PRIVATE
-    -pthread "-sPTHREAD_POOL_SIZE=Module['threads']-1" -Wno-pthreads-mem-growth)
+  set(wasm "$<TARGET_FILE_DIR:${target}>/$<TARGET_FILE_BASE_NAME:${target}>.wasm")
+  add_custom_command(TARGET ${target} POST_BUILD VERBATIM
+    COMMAND "${TENSORGRAD_WASM_OPT}" ${features} -Oz --low-memory-unused "${wasm}" -o "${wasm}")
 endfunction()

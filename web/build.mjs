@@ -17,8 +17,8 @@ const dist = join(package_folder, 'dist');
 
 // The library, for the registry.
 async function open_library() {
-  const { default: create } = await import(pathToFileURL(join(binaries, 'tensorgrad.mjs')));
-  const wasm = await readFile(join(binaries, 'tensorgrad.wasm'));
+  const { default: create } = await import(pathToFileURL(join(binaries, 'tensorgrad-cpu.mjs')));
+  const wasm = await readFile(join(binaries, 'tensorgrad-cpu.wasm'));
   return create({ wasmModule: await WebAssembly.compile(wasm) });
 }
 
@@ -115,8 +115,12 @@ const write_scripts = async () =>
     write: false,
   }));
 
+// An older tree may have others.
+const names = ['cpu', 'webgpu', 'core-cpu', 'core-webgpu', 'threads'].map((end) => `tensorgrad-${end}`);
+
 async function copy_binaries() {
-  for (const file of await readdir(binaries)) {
+  const files = await readdir(binaries);
+  for (const file of files.filter((each) => names.includes(each.split('.')[0]))) {
     if (file.endsWith('.wasm')) await cp(join(binaries, file), join(dist, file));
     if (!/\.m?js$/.test(file)) continue;
     // No bundler reads these: they are files.

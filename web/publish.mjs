@@ -71,22 +71,28 @@ const actions = {
   },
 
   // What a page downloads on one thread: a script with what it imports, the script of the workers with
-  // what that imports, and one of the binaries.
+  // what that imports, and the binary for its GPU or the one for its CPU. The first numbers of --json are
+  // those of the larger one.
   async sizes() {
-    const everything = await download('index.js', 'tensorgrad');
-    const core = await download('core.js', 'tensorgrad-core');
-    const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`;
-    answer(
-      `everything  ${kilobytes(everything.wasm + everything.js)}: WebAssembly ` +
-        `${kilobytes(everything.wasm)}, JavaScript ${kilobytes(everything.js)}\n` +
-        `core        ${kilobytes(core.wasm + core.js)}: without text models and tokenizers`,
-      {
-        event: 'done',
-        wasm_gz: everything.wasm,
-        js_gz: everything.js,
-        core_gz: core.wasm + core.js,
-      },
-    );
+    const fields = { event: 'done', wasm_gz: 0, js_gz: 0, core_gz: 0 };
+    const lines = [];
+    const kilobytes = (bytes) => `${(bytes / 1000).toFixed(1)} KB`.padStart(8);
+    for (const [name, entry, prefix] of [
+      ['everything', 'index.js', 'tensorgrad'],
+      ['core', 'core.js', 'tensorgrad-core'],
+    ])
+      for (const [backend, label] of [['webgpu', 'GPU'], ['cpu', 'CPU']]) {
+        const { wasm, js } = await download(entry, `${prefix}-${backend}`);
+        const whole = wasm + js;
+        fields[`${name}_${backend}_gz`] = whole;
+        if (name === 'core') fields.core_gz = Math.max(fields.core_gz, whole);
+        else if (whole > fields.wasm_gz + fields.js_gz) Object.assign(fields, { wasm_gz: wasm, js_gz: js });
+        lines.push(
+          `${name.padEnd(10)}  ${label}  ${kilobytes(whole)}: WebAssembly ${kilobytes(wasm)}, ` +
+            `JavaScript ${kilobytes(js)}`,
+        );
+      }
+    answer([...lines, 'core is without text models and tokenizers'].join('\n'), fields);
   },
 };
 

@@ -44,7 +44,8 @@ test('the scripts have what bundlers look for', async () => {
   const scripts = (await readdir(dist)).filter((name) => name.endsWith('.js'));
   const names = scripts.filter((name) => !name.endsWith('.worker.js')); // a file, not a module
   const text = (await Promise.all(names.map((name) => readFile(join(dist, name), 'utf8')))).join('');
-  for (const variant of ['tensorgrad', 'tensorgrad-core', 'tensorgrad-threads'])
+  const variants = ['cpu', 'webgpu', 'core-cpu', 'core-webgpu', 'threads'];
+  for (const variant of variants.map((name) => `tensorgrad-${name}`))
     for (const file of [`${variant}.wasm`, `${variant}.mjs`])
       assert.match(text, new RegExp(`new URL\\("\\./${file}",\\s?import\\.meta\\.url\\)`));
   for (const [, argument] of text.matchAll(/\bimport\(([^)]*)\)/g))

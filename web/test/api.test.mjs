@@ -39,12 +39,38 @@ test('the names of versions 0.4.6 and 0.0.12', () => {
   );
 });
 
+// An instance of a binary of the package.
+async function instance_of(name) {
+  const { default: create } = await import(pathToFileURL(`${package_folder}/dist/${name}.mjs`));
+  const wasm = await readFile(`${package_folder}/dist/${name}.wasm`);
+  return create({ wasmModule: await WebAssembly.compile(wasm) });
+}
+
 async function registry() {
-  const { default: create } = await import(pathToFileURL(`${package_folder}/dist/tensorgrad.mjs`));
-  const wasm = await readFile(`${package_folder}/dist/tensorgrad.wasm`);
-  const library = await create({ wasmModule: await WebAssembly.compile(wasm) });
+  const library = await instance_of('tensorgrad-cpu');
   return JSON.parse(library.UTF8ToString(library._tg_registry()));
 }
+
+test('a binary has the devices of its backend, and no others', async () => {
+  const all = ['cpu', 'webgpu'];
+  for (const [backend, other] of [all, [...all].reverse()])
+    for (const prefix of ['tensorgrad', 'tensorgrad-core']) {
+      const library = await instance_of(`${prefix}-${backend}`);
+      const devices = JSON.parse(library.UTF8ToString(library._tg_devices()));
+      assert.deepEqual(devices.map(({ name }) => name), [backend]);
+      const text = (value) => {
+        const pointer = library._malloc(value.length + 1);
+        library.bytes().set([...new TextEncoder().encode(value), 0], pointer);
+        return pointer;
+      };
+      const options = text(JSON.stringify({ device: other, inputs: [] }));
+      assert.equal(library._tg_begin_forward(library._tg_model_new(), options), 0);
+      assert.equal(
+        library.UTF8ToString(library._tg_error()),
+        `device: '${other}' is unknown\n  hint: 'auto', '${backend}'`,
+      );
+    }
+});
 
 test('every op and layer of the registry has a function or a class', async () => {
   const { ops, layers } = await registry();

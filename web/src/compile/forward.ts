@@ -326,7 +326,7 @@ export async function compileForwardSpec<
 ): Promise<ForwardHandle<M, I, O>> {
   checkSpec('compileForward', spec, 'forward');
   checkPrecision(spec);
-  const lib = await localLibrary();
+  const lib = await localLibrary(spec.device);
   const model = TracedModel.of(lib, spec.model);
   let opened: Channel | undefined;
   let last = 0;

@@ -1,4 +1,5 @@
-// What the compiler makes of a program, for looking at it: graphs as data, without a device.
+// What the compiler makes of a program, for looking at it: graphs as data, without a device. The
+// kernels are those of the page's binary: for a GPU without special features, or for the CPU.
 import { parseType, type Dtype, type Shape } from '../wasm/arrays.js';
 import type { Library } from '../wasm/library.js';
 import type { ModelEntries, ProgramRecording } from '../trace/recording.js';
@@ -37,6 +38,7 @@ export interface Graph {
 export interface CompiledIR {
   /** Training: with the gradients. Forward: as it was traced. */
   readonly graph: Graph;
+  /** For a GPU in a page that uses one; otherwise for the CPU. */
   readonly kernels: readonly KernelInfo[];
   /** The loss or the first output. */
   readonly loss: GraphTensor;
@@ -115,13 +117,13 @@ function unquote(text: string): string {
   return JSON.parse(text.replace(/\\x([0-9a-f]{2})/g, '\\u00$1')) as string;
 }
 
-/** Compiles a program for the CPU of this thread, looks at it, and frees it. Runs nothing. */
+/** Compiles a program in this thread, looks at it, and frees it. Runs nothing. */
 export function inspect(
   lib: Library,
   entries: ModelEntries,
   recording: ProgramRecording,
 ): CompiledIR {
-  return withProgram(lib, entries, recording, 'cpu', (program) => {
+  return withProgram(lib, entries, recording, lib.deviceToShow, (program) => {
     const stage = recording.kind === 'training' ? 'differentiate' : 'trace';
     const parsed = parseGraph(lib.text('program_show', program, stage));
     const info = lib.json<ProgramInfo>('program_info', program);

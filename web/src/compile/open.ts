@@ -1,6 +1,7 @@
 // Opens an engine for a handle.
 import { TensorgradError } from '../wasm/errors.js';
-import { loadBinary } from '../wasm/module.js';
+import { likelyBackend } from '../wasm/adapter.js';
+import { loadBinaries } from '../wasm/module.js';
 import { openHere, openWorker, type Channel } from '../engine/channel.js';
 import type { MakeSession } from '../engine/engine.js';
 import type { EngineEvent } from '../engine/protocol.js';
@@ -35,14 +36,15 @@ export async function openChannel(
   if (!Number.isInteger(threads) || threads < 1)
     throw new TensorgradError(`threads: ${String(threads)} is not a number of threads: 1 or more`);
   const notes: string[] = [];
+  const likely = await likelyBackend(device);
   const common = { device, snapshotEvery };
   if (threads > 1) {
     let why = whyOneThread(worker);
     try {
       const most = await processors();
       if (!why && most > 1) {
-        const binary = await loadBinary(true);
-        const open = { ...common, binary, threads: Math.min(threads, most) };
+        const binaries = await loadBinaries(likely, true);
+        const open = { ...common, binaries, threads: Math.min(threads, most) };
         return { ...(await openWorker(open, listener)), notes };
       }
       why ??= 'there is one processor';
@@ -52,7 +54,7 @@ export async function openChannel(
     }
     notes.push(`one thread: ${why}`);
   }
-  const open = { ...common, binary: await loadBinary(), threads: 1 };
+  const open = { ...common, binaries: await loadBinaries(likely), threads: 1 };
   if (worker)
     try {
       return { ...(await openWorker(open, listener)), notes };

@@ -30,7 +30,7 @@ export function traceProgram(lib: Library, model: TracedModel, program: Program)
   const { kind, inputs, what, site } = program;
   const options = { ...program.options, inputs: inputs as unknown as JsonObject[] };
   const { training: _, ...forward } = options as JsonObject;
-  const text = jsonText({ ...(kind === 'attached' ? forward : options), device: 'cpu' });
+  const text = jsonText({ ...(kind === 'attached' ? forward : options), device: lib.deviceToShow });
   const graph = beginGraph(lib, kind === 'attached' ? 'forward' : kind, model.handle, text);
   try {
     const trace = new Trace(lib, graph, model);

@@ -371,7 +371,7 @@ export async function compileSpec<M extends Module, I extends InputDecls>(
   spec: TrainingSpec<M, I>,
   site: Site,
 ): Promise<TrainingHandle<M, I>> {
-  const lib = await localLibrary();
+  const lib = await localLibrary(spec.device);
   const own = spec as unknown as Spec;
   const planned = planTraining(lib, own, spec.seed ?? randomSeed(), site);
   let handle: TrainingHandle<M, I> | undefined;

@@ -85,7 +85,7 @@ export class Engine {
     let pump: Pump | undefined;
     let lib: Library;
     try {
-      lib = await Library.open(this.options.binary, {
+      lib = await Library.open(this.options.binaries[gpu.ok ? 'webgpu' : 'cpu'], {
         ...(gpu.ok && { gpu }),
         threads: this.options.threads,
         onArrived: () => pump?.arrived(),
@@ -104,7 +104,7 @@ export class Engine {
       pump,
       device: gpu.ok ? 'webgpu:0' : 'cpu',
       threads: this.options.threads,
-      shaderLibrary: async () => lib,
+      shaderLibrary: async () => (gpu.ok ? lib : Library.open(this.options.binaries.webgpu)),
       // Text of a command that is repeated silently was emitted before.
       emit: (event) => {
         if (event.type !== 'text' || !this.silent) this.emit(event);

@@ -1,4 +1,5 @@
 // The page's GPU: adapter and device, with what the library can use of them.
+import { isSoftware, requestAdapter } from '../wasm/adapter.js';
 import type { GpuReport } from './protocol.js';
 
 /** The library uses adapter and device through the JavaScript beside the WebAssembly. */
@@ -39,22 +40,12 @@ function without(reason: keyof typeof messages, adapter?: GPUAdapter): Gpu {
   return { ok: false, reason, message: messages[reason], ...(adapter && { adapter }) };
 }
 
-/** A driver that computes on the CPU. */
-function isSoftware(adapter: GPUAdapter): boolean {
-  const { info } = adapter;
-  const { isFallbackAdapter } = adapter as { isFallbackAdapter?: boolean };
-  if (isFallbackAdapter || (info as { isFallbackAdapter?: boolean }).isFallbackAdapter) return true;
-  return /swiftshader|llvmpipe|lavapipe|softpipe|software/i.test(
-    `${info.vendor} ${info.architecture} ${info.device} ${info.description}`,
-  );
-}
-
 /** Opens the GPU. `software`: a software adapter will do. Never throws. */
 export async function openGpu({ software = false } = {}): Promise<Gpu> {
   const { gpu } = (globalThis.navigator ?? {}) as { gpu?: GPU };
   if (!gpu) return without('no-webgpu');
   try {
-    const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+    const adapter = await requestAdapter(gpu);
     if (!adapter) return without('no-adapter');
     if (isSoftware(adapter) && !software) return without('software', adapter);
     const requiredFeatures = features.filter((feature) => adapter.features.has(feature));

@@ -2,7 +2,7 @@
 // can be cloned by postMessage.
 import type { HostArrays } from '../wasm/arrays.js';
 import type { WireError } from '../wasm/errors.js';
-import type { Binary } from '../wasm/module.js';
+import type { Binaries } from '../wasm/module.js';
 import type {
   Json,
   JsonObject,
@@ -13,7 +13,7 @@ import type {
 
 /** Where an engine computes. */
 export interface OpenOptions {
-  readonly binary: Binary;
+  readonly binaries: Binaries;
   /** "auto", "cpu", "webgpu" or "webgpu:N". */
   readonly device: string;
   readonly threads: number;

@@ -153,7 +153,7 @@ export async function compileFunction(
   options: RunOptions,
   site: Site,
 ): Promise<CompiledRuntime & { ir: CompiledIR }> {
-  const lib = await localLibrary();
+  const lib = await localLibrary(options.device);
   const { model, inputs, traced } = traceDeclared(lib, fn, 'training', site);
   let channel: Channel | undefined;
   try {

@@ -1,8 +1,10 @@
 // Calls of the C interface (tensorgrad/c.h): texts into memory, errors out of it.
+import { likelyBackend } from './adapter.js';
 import { ShapeError, TensorgradError, type ErrorKind } from './errors.js';
 import {
   instantiate,
-  loadBinary,
+  loadBinaries,
+  type Backend,
   type Binary,
   type InstanceOptions,
   type WasmModule,
@@ -45,10 +47,18 @@ export class Library {
   private scratch = 0;
   private scratchSize = 0;
 
-  private constructor(readonly module: WasmModule) {}
+  private constructor(
+    readonly module: WasmModule,
+    private readonly backend: Backend,
+  ) {}
 
   static async open(binary: Binary, options: InstanceOptions = {}): Promise<Library> {
-    return new Library(await instantiate(binary, options));
+    return new Library(await instantiate(binary, options), binary.backend);
+  }
+
+  /** A device that this instance compiles for without opening anything. */
+  get deviceToShow(): string {
+    return this.backend === 'cpu' ? 'cpu' : 'wgsl';
   }
 
   /** Calls tg_NAME and returns what it returns. */
@@ -180,17 +190,21 @@ export class Library {
 let local: Promise<Library> | undefined;
 let loaded: Library | undefined;
 
-/** The instance of this thread that traces models. */
-export function localLibrary(): Promise<Library> {
-  local ??= loadBinary()
-    .then((binary) => Library.open(binary))
-    .then(
-      (library) => (loaded = library),
-      (error: unknown) => {
-        local = undefined;
-        throw error;
-      },
-    );
+// Of the binary that engines for `device` most likely use, so that a page downloads one.
+async function openLocal(device: string): Promise<Library> {
+  const backend = await likelyBackend(device);
+  return Library.open((await loadBinaries(backend))[backend]);
+}
+
+/** The instance of this thread that traces models, for any device. The first call makes it. */
+export function localLibrary(device = 'auto'): Promise<Library> {
+  local ??= openLocal(device).then(
+    (library) => (loaded = library),
+    (error: unknown) => {
+      local = undefined;
+      throw error;
+    },
+  );
   return local;
 }
 

@@ -27,75 +27,94 @@ export interface InstanceOptions {
 
 type CreateModule = (options: Record<string, unknown>) => Promise<WasmModule>;
 
-/** `core` has no text models and no tokenizers; `threads` needs a cross-origin isolated page. */
-export type Variant = 'full' | 'core' | 'threads';
+/** What a binary computes with. A page uses one of them, and downloads one. */
+export type Backend = 'cpu' | 'webgpu';
 
-/** A compiled binary and the addresses of the JavaScript beside it. Workers receive it. */
+/** The addresses of a binary. Workers receive it. */
 export interface Binary {
-  readonly module: WebAssembly.Module;
+  readonly backend: Backend;
+  readonly wasm: string;
+  /** The JavaScript beside it. */
   readonly script: string;
   /** What the workers of further threads run. */
   readonly threadScript?: string;
+  /** The binary, if it is compiled already. */
+  readonly module?: WebAssembly.Module;
 }
+
+/** What an engine chooses from, once it knows its device. */
+export type Binaries = Readonly<Record<Backend, Binary>>;
 
 // Bundlers find files by these expressions. The scripts are files too, not imports, so that a
 // worker needs no module of its own.
-interface Files {
-  readonly wasm: URL;
-  readonly script: URL;
-  readonly threadScript?: URL;
-}
-const files: Record<Variant, () => Files> = {
-  full: () => ({
-    wasm: new URL('./tensorgrad.wasm', import.meta.url),
-    script: new URL('./tensorgrad.mjs', import.meta.url),
-  }),
-  core: () => ({
-    wasm: new URL('./tensorgrad-core.wasm', import.meta.url),
-    script: new URL('./tensorgrad-core.mjs', import.meta.url),
-  }),
-  threads: () => ({
-    wasm: new URL('./tensorgrad-threads.wasm', import.meta.url),
-    script: new URL('./tensorgrad-threads.mjs', import.meta.url),
-    threadScript: new URL('./tensorgrad-threads.worker.js', import.meta.url),
-  }),
-};
+const everything = (): Binaries => ({
+  cpu: {
+    backend: 'cpu',
+    wasm: new URL('./tensorgrad-cpu.wasm', import.meta.url).href,
+    script: new URL('./tensorgrad-cpu.mjs', import.meta.url).href,
+  },
+  webgpu: {
+    backend: 'webgpu',
+    wasm: new URL('./tensorgrad-webgpu.wasm', import.meta.url).href,
+    script: new URL('./tensorgrad-webgpu.mjs', import.meta.url).href,
+  },
+});
+// Without text models and tokenizers.
+const core = (): Binaries => ({
+  cpu: {
+    backend: 'cpu',
+    wasm: new URL('./tensorgrad-core-cpu.wasm', import.meta.url).href,
+    script: new URL('./tensorgrad-core-cpu.mjs', import.meta.url).href,
+  },
+  webgpu: {
+    backend: 'webgpu',
+    wasm: new URL('./tensorgrad-core-webgpu.wasm', import.meta.url).href,
+    script: new URL('./tensorgrad-core-webgpu.mjs', import.meta.url).href,
+  },
+});
+// For several threads on the CPU, which need a cross-origin isolated page.
+const threaded = (): Binary => ({
+  backend: 'cpu',
+  wasm: new URL('./tensorgrad-threads.wasm', import.meta.url).href,
+  script: new URL('./tensorgrad-threads.mjs', import.meta.url).href,
+  threadScript: new URL('./tensorgrad-threads.worker.js', import.meta.url).href,
+});
 
-let single: 'full' | 'core' = 'core';
+let binaries = core;
 
 /** Called by the entry that has text models. */
 export function useEverything(): void {
-  single = 'full';
+  binaries = everything;
 }
 
-const binaries = new Map<Variant, Promise<Binary>>();
+/** The binaries of this page. The one that is likely needed is loaded. */
+export async function loadBinaries(likely: Backend, threads = false): Promise<Binaries> {
+  const all = { ...binaries(), ...(threads && { cpu: threaded() }) };
+  return { ...all, [likely]: { ...all[likely], module: await loadModule(all[likely]) } };
+}
 
-/** Fetches and compiles a binary. Later calls return the same one. */
-export function loadBinary(threads = false): Promise<Binary> {
-  const variant = threads ? 'threads' : single;
-  const known = binaries.get(variant);
+const modules = new Map<string, Promise<WebAssembly.Module>>();
+
+// Fetches and compiles a binary. Later calls return the same one.
+function loadModule({ wasm, module }: Binary): Promise<WebAssembly.Module> {
+  if (module) return Promise.resolve(module);
+  const known = modules.get(wasm);
   if (known) return known;
-  const loading = compileBinary(files[variant]());
-  binaries.set(variant, loading);
-  loading.catch(() => binaries.delete(variant)); // a later call may find the network again
+  const loading = compile(wasm);
+  modules.set(wasm, loading);
+  loading.catch(() => modules.delete(wasm)); // a later call may find the network again
   return loading;
 }
 
-async function compileBinary({ wasm, script, threadScript }: Files): Promise<Binary> {
-  const scripts = {
-    script: script.href,
-    ...(threadScript && { threadScript: threadScript.href }),
-  };
-  if (wasm.protocol === 'file:')
-    return { module: await WebAssembly.compile(await readFile(wasm)), ...scripts };
+async function compile(wasm: string): Promise<WebAssembly.Module> {
+  if (wasm.startsWith('file:')) return WebAssembly.compile(await readFile(new URL(wasm)));
   const response = await fetch(wasm);
   if (!response.ok) throw new Error(`tensorgrad: ${wasm} could not be loaded: ${response.status}`);
   // A server that does not know the type of .wasm files must not be an obstacle.
   const typed = response.headers.get('Content-Type') === 'application/wasm'; // no parameters
-  const module = typed
-    ? await WebAssembly.compileStreaming(response)
-    : await WebAssembly.compile(await response.arrayBuffer());
-  return { module, ...scripts };
+  return typed
+    ? WebAssembly.compileStreaming(response)
+    : WebAssembly.compile(await response.arrayBuffer());
 }
 
 // Node. Bundlers for pages must not resolve this import.
@@ -112,7 +131,8 @@ export async function instantiate(
   binary: Binary,
   options: InstanceOptions = {},
 ): Promise<WasmModule> {
-  const { module, script, threadScript } = binary;
+  const { script, threadScript } = binary;
+  const module = await loadModule(binary);
   const { default: create } = (await import(
     /* @vite-ignore */ /* webpackIgnore: true */ script
   )) as { default: CreateModule };

@@ -1,0 +1,13 @@
+// The binaries of the package for the GPU.
+#include "runtime/backends.h"
+
+#include <array>
+
+namespace tensorgrad::runtime {
+
+std::span<const Backend* const> backends() {
+  static const std::array<const Backend*, 1> only = {&webgpu_backend()};
+  return only;
+}
+
+}  // namespace tensorgrad::runtime
