@@ -98,7 +98,7 @@ class Program::Profile {
   bool read() {
     const Run& run = *submission_.run;
     if (!run.has(Run::Wanted::status)) return false;
-    if (run.error()) fail(run);
+    if (run.error()) raise(run);
     if (submission_.apart) {
       if (!submission_.times.ready()) return false;
       keep(submission_.times.get());
@@ -111,7 +111,7 @@ class Program::Profile {
     return true;
   }
 
-  [[noreturn]] static void fail(const Run& run) {
+  [[noreturn]] static void raise(const Run& run) {
     if (run.failure() && run.failure()->error == run.error()) run.failure()->report();
     std::rethrow_exception(run.error());
   }
