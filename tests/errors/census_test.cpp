@@ -20,8 +20,9 @@ const fs::path kSource = fs::path(TENSORGRAD_SOURCE_DIR) / "src";
 // sequence_models_test.cpp for sequence models and their ops, rules_test.cpp for break_rule,
 // ids_test.cpp and non_finite_test.cpp for errors while a step runs, compile_test.cpp and
 // run_test.cpp for the rest, tests/webgpu and tests/tool for devices, tests/wgsl for codegen/wgsl,
-// and tests/io for files and JSON. No test can cause some of them: WebGPU creates no instance, it does not
-// open an adapter, an adapter cannot time its kernels, and the system lacks memory for a library.
+// and tests/io for files and JSON. No test can cause some of them: WebGPU creates no instance, it
+// does not open an adapter, an adapter cannot time its kernels, and the system lacks memory for a
+// library.
 const std::map<std::string, int> kMessages = {
     {"compile/diagnose.cpp", 2},
     {"compile/pipeline.cpp", 3},
