@@ -80,7 +80,6 @@ page({
 
     return {
       train,
-      programs: { infer },
       batch: (random) => examples(
         Array.from({ length: count }, () => trained[random.integer(trained.length)])),
 

@@ -97,6 +97,6 @@ page({
     playLive(await attach(1));
     const batch = (random) => play(policy, { count, most, random });
     const reset = () => (mean = undefined);
-    return { train, programs: { policy }, batch, draw: () => mean, reset };
+    return { train, batch, draw: () => mean, reset };
   },
 });

@@ -101,7 +101,6 @@ page({
     const infer = await train.attach({ forward: probabilities, inputs: { x: [pixels + most, 2] } });
     return {
       train,
-      programs: { infer },
       batch: () => feed,
       async draw() {
         return draw(value(await infer.run({ x: new Float32Array([...grid, ...feed.x]) })).output);

@@ -83,7 +83,6 @@ page({
 
     return {
       train,
-      programs: { infer },
 
       // Each digit is moved by up to 2 pixels, which gives more different ones.
       batch(random) {

@@ -114,6 +114,6 @@ page({
     const particles = { x: [count, 2], t: [count, 1], dt: [count, 1] };
     const infer = await train.attach({ forward: move, inputs: particles });
     fly(infer);
-    return { train, programs: { infer }, batch: (random) => batchOf(points, random), draw: score };
+    return { train, batch: (random) => batchOf(points, random), draw: score };
   },
 });

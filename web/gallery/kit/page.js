@@ -42,7 +42,6 @@ class Aborted extends Error {
  *     async open({ run, rate, small, redraw }) {
  *       return {
  *         train: await compile({ ..., optimizer: { kind: 'adam', lr: rate }, ...run }),
- *         programs: { infer },  // optional: what else the compiler's view can show
  *         batch: (random, n) => ({ x, y }), // the feed of step n; random is a generator(seed, n)
  *         draw: async ({ step, loss }) => score, // draws the figures
  *         reset: async ({ seed }) => {},   // optional: what else a reset does

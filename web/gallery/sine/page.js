@@ -29,7 +29,6 @@ page({
 
     return {
       train,
-      programs: { infer },
 
       batch(random) {
         const x = Float32Array.from({ length: points }, () => Math.PI * (2 * random() - 1));

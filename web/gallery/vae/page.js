@@ -78,7 +78,6 @@ page({
     };
     return {
       train,
-      programs: { encoder, decoder },
       batch: (random) => ({ x: rowsOf(Array.from({ length: rows }, () => random.integer(count))) }),
       async draw() {
         drawImages(atlas, value(await decoder.run({ z })).output, { across });

@@ -92,7 +92,6 @@ page({
     const feed = { x: new Float32Array(points.flat()), y: new Float32Array(answers) };
     return {
       train,
-      programs: { infer },
       batch: () => feed, // the same four points in every step
       async draw() {
         const { output: answer, captures } = value(await infer.run({ x: plane }));
