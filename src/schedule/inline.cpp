@@ -104,8 +104,15 @@ void Fuser::find_dependencies() {
 
 // Inlines an elementwise group into the group that reads its one value, if that computes no element
 // twice: each reader takes the value whole, or several take different parts of it (the elements of
-// pooling windows).
+// pooling windows). A node is written once for each of its readers, and again for each of theirs:
+// without a limit, sums of halves of sums would double a program at each level.
 void Fuser::inline_producers() {
+  std::vector<std::size_t> copies(usize(graph_.size()), 1);  // of a node in its group's program
+  const auto length = [&](int g) {
+    std::size_t sum = 0;
+    for (const NodeId id : group(g).nodes) sum += copies[usize(id)];
+    return sum;
+  };
   for (int g = static_cast<int>(out_.groups.size()) - 1; g >= 0; --g) {
     Group& from = group(g);
     const NodeId value = only_value_read_outside(g);
@@ -113,19 +120,21 @@ void Fuser::inline_producers() {
     const std::vector<Use> uses = uses_outside(value, g);
     const int to = out_.group[usize(uses[0].reader)];
     std::int64_t computed = 0;
+    std::size_t times = 0;
     bool taken = true;
     for (const Use& use : uses) {
       const Operand& operand = operands_[usize(use.reader)][use.operand];
       computed += operand.map.shape().count();
+      times += copies[usize(use.reader)];
       taken = taken && out_.group[usize(use.reader)] == to &&
               takes_program(use.reader, use.operand, from);
     }
     const bool whole = uses.size() == 1 ? computed == count(value) : computed <= count(value);
     if (!taken || !whole) continue;
-    const std::size_t copies = uses.size() * from.nodes.size();
-    if (group(to).nodes.size() + copies > kMostNodes) continue;
+    if (length(to) + times * length(g) > kMostNodes) continue;
     dependencies_.merge(to, g);
     for (const NodeId id : from.nodes) {
+      copies[usize(id)] *= times;
       out_.inlined[usize(id)] = true;
       out_.group[usize(id)] = to;
     }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -160,6 +161,24 @@ TEST(Fusion, PoolsWhatItComputes) {
   };
   EXPECT_EQ(kernels(3), 1);
   EXPECT_EQ(kernels(2), 2);  // windows that overlap would compute elements twice
+}
+
+// Each sum reads both halves of the one before it. Twelve of them in one program would be 4,095
+// additions; at most six fit.
+TEST(Fusion, SumsOfHalvesDoNotDoubleTheProgram) {
+  constexpr std::int64_t kCount = 4096;
+  auto run =
+      compile_forward(Table{}, {.inputs = {{"x", {kCount}}}}, [](const Table&, const Inputs& in) {
+        Tensor sums = in["x"];
+        for (std::int64_t half = kCount / 2; half > 0; half /= 2)
+          sums = narrow(sums, 0, 0, half) + narrow(sums, 0, half, half);
+        return sums;
+      });
+  std::vector<float> x(usize(kCount));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7);
+  const Result result = run.run({{"x", x}});
+  EXPECT_EQ(result.output().floats()[0], std::accumulate(x.begin(), x.end(), 0.0f));
+  EXPECT_EQ(run.counts().kernels, 2);
 }
 
 // Two factors in sequence may stay in the range of f32 where their product does not.
