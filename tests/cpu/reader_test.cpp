@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <random>
 #include <vector>
 
@@ -79,6 +80,24 @@ TEST(Reader, PartsOfImages) {
       if (random.from(0, 3) == 0) map = map.permute({0, 2, 1});
       if (random.from(0, 3) == 0) map = map.flip(static_cast<int>(random.from(0, 2)));
       expect_read(Viewed(shape, map), random);
+    }
+  });
+}
+
+// Positions are computed: they have no memory whose address could be used.
+TEST(Reader, PositionsInReverse) {
+  on_each_target([] {
+    const IndexMap map = IndexMap::contiguous({4, 7}).flip(1);
+    ir::Load load;
+    load.source = ir::Load::Source::iota;
+    load.dtype = DType::i32;
+    load.elements = 28;
+    load.map = map;
+    std::vector<float> out(28);
+    const float* const got = Reader(load).read({}, 0, 28, out.data());
+    for (std::int64_t i = 0; i < 28; ++i) {
+      double fill = 0;
+      EXPECT_EQ(std::bit_cast<std::int32_t>(got[i]), map.address_of_linear(i, fill)) << i;
     }
   });
 }

@@ -104,14 +104,13 @@ const float* Reader::read(const Memory& memory, std::int64_t begin, int n, float
       float* to = out;
       const float* whole = nullptr;
       each_rectangle(begin, n, [&](const Rectangle& r) {
-        const float* const from = base + r.address;
         if (base && r.stride == 1 && r.width == n)
-          whole = from;
+          whole = base + r.address;
         else if (base && r.stride == 1)
           for (int i = 0; i < r.height; ++i)
-            copy_floats(from + i * r.down, r.width, to + i * r.width);
+            copy_floats(base + r.address + i * r.down, r.width, to + i * r.width);
         else if (base && r.stride == 2)
-          every_second(from, r.down, r.height, r.width, to);
+          every_second(base + r.address, r.down, r.height, r.width, to);
         else
           for (int i = 0; i < r.height; ++i)
             copy_run(base, r.address + i * r.down, r.stride, r.width, to + i * r.width);

@@ -74,7 +74,7 @@ void Reader::each_rectangle(std::int64_t begin, int n, F f) const {
     rest /= coarse_.shape[d];
     address += position[d] * coef[usize(d)];
   }
-  const auto inner = static_cast<int>(coarse_.shape[last]);
+  const std::int64_t inner = coarse_.shape[last];
   const std::int64_t stride = coef[usize(last)], down = rank > 1 ? coef[usize(last - 1)] : 0;
   for (;;) {
     const int width = static_cast<int>(std::min<std::int64_t>(n, inner - position[last]));
