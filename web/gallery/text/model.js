@@ -16,8 +16,9 @@ export async function trainerOf({ text, kind }, { run, small }) {
     text,
     tokenizer: await Tokenizer.characters(text),
     model: { ...models[kind], ...(small && tiny) },
-    // A checkpoint belongs to these options and this seed: they are the same in every run.
-    training: { batch: small ? 2 : 8, lr: rate, lrSchedule: 'constant', warmup: 20, seed: 1 },
+    // A checkpoint belongs to these options and this seed: they are the same in every run. The page
+    // calls setLR() before the first step.
+    training: { batch: small ? 2 : 8, lr: rate, lrSchedule: 'constant', seed: 1 },
     ...run,
   });
 }

@@ -8,14 +8,13 @@ const [text, kind, samples, prompt] = ['text', 'kind', 'samples', 'prompt'].map(
 const every = 200; // steps from one sample to the next
 const tokensToValidate = 4096;
 
-// The text and the model that were learned last, or facts to begin with.
+// The text and the kind of model that are learned: those of the last visit, or facts to begin with.
 const facts = await (await fetch('facts.txt')).text();
-text.value = recall('text', { text: facts }).text;
-kind.value = recall('text', { kind: 'gpt' }).kind;
+let learned = recall('text', { text: facts, kind: 'gpt' });
+[text.value, kind.value] = [learned.text, learned.kind];
 
 part('learn').onclick = kind.onchange = () => part('reset').click();
 
-let learned; // the text of the model
 let sampled = -Infinity; // the step of the latest sample
 let redraw = () => {};
 part('write').onsubmit = (event) => {
@@ -27,7 +26,9 @@ part('write').onsubmit = (event) => {
 // Shows a sample piece by piece, as the model writes it.
 async function sample(trainer, step, tokens) {
   // The model knows no other characters than those of its text.
-  const start = [...prompt.value].filter((each) => learned.includes(each)).join('') || learned[0];
+  const known = [...prompt.value].filter((each) => learned.text.includes(each)).join('');
+  const [first] = learned.text;
+  const start = known || first;
   const item = document.createElement('li');
   item.innerHTML = '<b></b><mark></mark><span></span>';
   const [title, begin, rest] = item.children;
@@ -46,25 +47,21 @@ page({
   score: 'bits per byte',
   async open({ run, small, redraw: draws }) {
     redraw = draws;
-    const make = async () => {
-      const choice = { text: text.value, kind: kind.value };
-      const trainer = await trainerOf(choice, { run, small });
-      learned = choice.text;
-      remember('text', choice);
-      return trainer;
-    };
+    const make = (choice) => trainerOf(choice, { run, small });
     const subject = {
-      train: await make(),
+      train: await make(learned),
       replaces: true, // a reset makes another trainer, perhaps of another text
       async reset() {
-        const made = await make(); // may refuse the text: then the old one stays
+        const choice = { text: text.value, kind: kind.value };
+        const made = await make(choice); // may refuse the text: then the old one stays
         subject.train.destroy();
         subject.train = made;
+        learned = choice;
+        remember('text', learned);
         samples.replaceChildren();
         sampled = -Infinity;
       },
       step: () => subject.train.step(),
-      setRate: (to) => subject.train.setLR?.(to),
       async draw({ step }) {
         if (step >= sampled + every || step < sampled) {
           sampled = step;
