@@ -115,9 +115,9 @@ export class Frame {
     this.scores?.draw(scores);
   }
 
-  /** `ready`: there is a model. */
-  showState({ state, step, loss, score, speed }, ready) {
-    const { status, start, reset, save, question } = this.parts;
+  /** What the loop of a page is doing. */
+  showState({ state, subject, run: { step, loss, score }, tempo: { speed } }) {
+    const { status, start, reset, save, load, question } = this.parts;
     const on = trains(state);
     Object.assign(status.dataset, { state, step, loss: loss ?? '', score: score ?? '' });
     const show = (name, text) => write(status.querySelector(name), text);
@@ -127,7 +127,8 @@ export class Frame {
     show('.score', brief(score));
     show('.speed', on && speed ? `${grouped(Math.round(speed))} steps/s` : '');
     write(start, on ? 'Pause' : 'Start');
-    start.disabled = reset.disabled = save.disabled = !ready || state === State.opening;
+    for (const control of [start, reset, save, load])
+      control.disabled = !subject || state === State.opening;
     question.hidden = state !== State.asking;
   }
 

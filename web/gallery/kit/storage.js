@@ -1,5 +1,5 @@
-// Keeps runs in the browser's storage, by name: { checkpoint, step, seed, rate, history }. A browser
-// may refuse to store (private windows do); a page then works without.
+// Keeps runs in the browser's storage, by name: what Run.stored() returns. A browser may refuse to
+// store (private windows do); a page then works without.
 
 function promised(request) {
   return new Promise((resolve, reject) => {
