@@ -1,8 +1,8 @@
 // A graph as a picture: what layout.js places, as SVG, with layers that fold, a zoom, and the
 // details of an op.
+import { isSource, kindOf, makeBands, markPhases, visible } from './bands.js';
 import { decimal, escape, h, inPieces, many, roving, short, siteLink, tabStop } from './dom.js';
-import { isSource, kindOf, makeBands, markPhases, nodeHeight, nodeWidth } from './layout.js';
-import { place, visible } from './layout.js';
+import { nodeHeight, nodeWidth, place } from './layout.js';
 import { emptyGraph, readGraph } from './text.js';
 
 const foldedAbove = 150; // nodes: a larger graph opens with folded bands
