@@ -90,7 +90,8 @@ struct Trainer::Own {
   TrainerOptions options;
   std::shared_ptr<detail::TextProgram> program;
   std::optional<Generator> generator;
-  std::vector<Result> last;  // one result per accumulated step of the last update
+  std::vector<Result> last;    // one result per accumulated step of the last update
+  std::int64_t last_step = 0;  // number of that update; those of a profile come behind it
   double last_lr = 0;
 
   TrainingHandle& training() const { return program->training(); }
@@ -107,6 +108,7 @@ struct Trainer::Own {
   // Enqueues the steps of one update by `step`, which blocks or does not.
   template <class Step>
   void enqueue(Step step) {
+    last_step = steps() + 1;
     last_lr = training().lr();
     last.clear();
     for (int i = 0; i < options.accumulate; ++i) {
@@ -257,7 +259,7 @@ Future<std::vector<DispatchTime>> Trainer::profile_async(int steps) {
 
 StepReport Trainer::report() const {
   if (own().last.empty()) user_error("Trainer: there is no step to report yet");
-  return report_of(own().steps(), own().last_lr, own().last);
+  return report_of(own().last_step, own().last_lr, own().last);
 }
 
 Future<StepReport> Trainer::step_async() {
@@ -265,7 +267,7 @@ Future<StepReport> Trainer::step_async() {
   const Completion<StepReport> done;
   const auto ready = std::make_shared<std::vector<Result>>();
   for (const Result& each : own().last)
-    each.then([done, ready, all = own().last.size(), step = own().steps(),
+    each.then([done, ready, all = own().last.size(), step = own().last_step,
                lr = own().last_lr](const Result& result) {
       ready->push_back(result);
       if (ready->size() < all) return;

@@ -181,6 +181,19 @@ std::vector<float> weights(const Trainer& trainer) {
   return {values.begin(), values.end()};
 }
 
+// The steps of a profile have no report.
+TEST(Trainer, AProfileKeepsTheReportOfTheLastStep) {
+  Trainer trainer = small_trainer("gpt", {.steps = 20});
+  trainer.step();
+  const StepReport before = trainer.report();
+  trainer.profile(2);
+  EXPECT_EQ(trainer.steps(), 3);
+  EXPECT_EQ(trainer.report().step, 1);
+  EXPECT_EQ(trainer.report().loss, before.loss);
+  trainer.step();
+  EXPECT_EQ(trainer.report().step, 4);
+}
+
 // A number, then a schedule whose update 1 is the next step.
 TEST(Trainer, TheLearningRateMayBeSet) {
   for (const int accumulate : {1, 2}) {
