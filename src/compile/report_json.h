@@ -11,8 +11,7 @@ namespace tensorgrad::detail {
 // {"kernels", "dispatches", ...}
 void write_json(JsonText& json, const Counts& counts);
 // [{"kind", "phase", "stage", "ops", "where", "operations", "bytes_read", "bytes_written",
-// "writes":
-// [{"type", "space", "offset", "bytes", "last_use", "in_place"}]}]
+// "writes": [{"type", "space", "offset", "bytes", "last_use", "in_place"}]}]
 void write_json(JsonText& json, const std::vector<PlannedKernel>& plan);
 // [{"kernel", "name", "microseconds", "mean_microseconds"}]
 void write_json(JsonText& json, const std::vector<DispatchTime>& times);
