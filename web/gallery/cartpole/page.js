@@ -76,7 +76,7 @@ const pushCart = (force) => {
 for (const button of document.querySelectorAll('[data-force]'))
   button.onclick = () => pushCart(Number(button.dataset.force));
 addEventListener('keydown', ({ key, target }) => {
-  if (target.matches('input, select, pre')) return; // these use the arrow keys themselves
+  if (target.matches('input, select, [tabindex]')) return; // these use the arrow keys themselves
   if (key === 'ArrowLeft' || key === 'ArrowRight') pushCart(key === 'ArrowLeft' ? -8 : 8);
 });
 
