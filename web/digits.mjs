@@ -13,7 +13,7 @@ const pixels = 28 * 28;
 const source = dirname(createRequire(import.meta.url).resolve('mnist/package.json'));
 
 /** Writes digits.bin and its licence to a folder. */
-export async function digits(folder) {
+export async function write_digits(folder) {
   const all = [];
   for (let label = 0; label < 10; ++label) {
     const file = join(source, 'src/digits', `${label}.json`);

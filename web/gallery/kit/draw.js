@@ -63,7 +63,8 @@ export function heatmap(g, values, { rows, columns, box, from = 0, to = 1, smoot
 
 /**
  * Draws curves in a frame with marks. `x` and `y` are the ends of the axes; marks are
- * [place, text]; a curve is { x, y, colour, width, dash, points }: with `points` each is a dot of that radius.
+ * [place, text]; a curve is { x, y, colour, width, dash, points }: with `points` each is a dot of
+ * that radius.
  */
 export function plot(canvas, { x: [x0, x1], y: [y0, y1], xMarks = [], yMarks = [], curves }) {
   const { g, width, height } = canvas2d(canvas);

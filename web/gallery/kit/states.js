@@ -7,7 +7,8 @@
 //    |  |  +-------- start -----------+  | +-- hide --> hidden -- show --> running
 //    |  +----------- pause --> paused ---+
 //    |
-//   open, from every state that is not opening: another device; fail leads from every state to failed.
+//   open, from every state that is not opening: another device. `fail` leads from every state to
+//   failed.
 //
 //   opening  the model is compiled
 //   asking   a stored run was found: does the visitor want to go on with it?
