@@ -51,13 +51,18 @@ async function accessible(page) {
   assert.ok(title.length > 5);
 }
 
-test('each page has a folder, a card, and a row in the table of these tests', async () => {
+test('each page has a folder, a card with its title, and a row in the table of these tests', async () => {
   const entries = await readdir(source, { withFileTypes: true });
   const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   const front = await readFile(`${source}/index.html`, 'utf8');
   const cards = [...front.matchAll(/<a href="(\w+)\/index\.html">/g)].map(([, name]) => name);
   const names = rows.map(({ name }) => name).sort();
   assert.deepEqual(folders.filter((name) => !shared.includes(name)).sort(), names);
+  for (const [, name, title] of front.matchAll(/<a href="(\w+)\/index\.html">[^]*?<h2>(.*)<\/h2>/g)) {
+    const text = await readFile(`${source}/${name}/index.html`, 'utf8');
+    assert.equal(/<h1>(.*)<\/h1>/.exec(text)[1], title);
+    assert.equal(/<title>(.*) · tensorgrad<\/title>/.exec(text)[1], title);
+  }
   assert.deepEqual(cards.sort(), names);
 });
 
@@ -102,9 +107,8 @@ for (const { name, cpu } of rows) {
 
 for (const file of ['index.html', 'guide.html', 'ops.html'])
   test(`${file} can be read, and its links lead somewhere`, async (t) => {
-    const page = await gallery.browser.newPage();
+    const page = await gallery.open_file(file);
     t.after(() => page.close());
-    await page.goto(`${gallery.origin}${place}${file}`);
     await photograph(page, file.replace('.html', ''));
     await accessible(page);
     const links = await page.evaluate(() => [...document.links].map(({ href }) => href));
@@ -157,5 +161,5 @@ test('./tg web serves them', async (t) => {
 
 test('what npm has brought has its licence', async () => {
   const files = await readdir(`${gallery.folder}/vendor`);
-  assert.ok(files.includes('uPlot.LICENSE'));
+  for (const name of ['uPlot', 'digits']) assert.ok(files.includes(`${name}.LICENSE`), name);
 });

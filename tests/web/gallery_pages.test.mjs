@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { contents, open_gallery, place, reached, rows, saved, settled } from './support/gallery.mjs';
+import { contents, open_gallery, reached, rows, saved, settled } from './support/gallery.mjs';
 
 let gallery;
 before(async () => (gallery = await open_gallery()));
@@ -16,11 +16,7 @@ for (const { name } of rows)
     const visitor = async () => {
       const context = await gallery.browser.newContext();
       contexts.push(context);
-      return async (query) => {
-        const page = await context.newPage();
-        await page.goto(`${gallery.origin}${place}${name}/index.html?device=cpu&small&${query}`);
-        return page;
-      };
+      return (query) => gallery.open(name, `device=cpu&small&${query}`, { context });
     };
     const at = async (page, step) => {
       await reached(page, step);
@@ -57,3 +53,17 @@ for (const { name } of rows)
     await whole.click('#start');
     assert.deepEqual(await at(whole, 6), expected, 'reset');
   });
+
+test('text: a text that is not learned yet changes nothing when the device changes', async (t) => {
+  const page = await gallery.open('text', 'device=cpu&small&seed=1&steps=3');
+  t.after(() => page.close());
+  await settled(page);
+  const file = await saved(page);
+  await page.fill('#text', 'Another text, with other characters: 0123456789. '.repeat(20));
+  await page.selectOption('#device', 'auto'); // there is only a software driver: the CPU again
+  assert.equal((await settled(page)).problem, '');
+  assert.deepEqual(contents(await saved(page)), contents(file));
+  await page.click('#start');
+  await reached(page, 6);
+  assert.equal((await settled(page)).problem, '');
+});

@@ -75,9 +75,10 @@ export async function open_browser({
     origin,
     browser,
     problems,
-    // Opens a page. Its errors and its requests elsewhere become problems.
-    async open(path = '/test.html', options = {}) {
-      const page = await browser.newPage(options);
+    // Opens a page, in a context of its own unless one is given. Its errors and its requests elsewhere
+    // become problems.
+    async open(path = '/test.html', { context, ...options } = {}) {
+      const page = await (context?.newPage() ?? browser.newPage(options));
       page.setDefaultTimeout(10 * 60 * 1000); // ctest ends what hangs
       page.on('pageerror', (error) => problems.push(`page error: ${error.stack ?? error}`));
       page.on('console', (message) => {

@@ -28,7 +28,10 @@ export const rows = [
 /** Where the site lies on the server: not at its root, because links must work in any folder. */
 export const place = '/some/where/';
 
-/** A browser, and a site in a folder of its own: open(name, 'device=cpu') opens a page of it. */
+/**
+ * A browser, and a site in a folder of its own. open(name, 'device=cpu') opens a page of the gallery,
+ * in a given { context } or in one of its own; open_file('guide.html') opens a file of the site.
+ */
 export async function open_gallery(options = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'tensorgrad-site-'));
   const remove = () => rm(folder, { recursive: true });
@@ -38,11 +41,15 @@ export async function open_gallery(options = {}) {
     return {
       ...browser,
       folder,
+      open_file: (path) => browser.open(place + path),
       open: (name, query = '', settings = {}) =>
         browser.open(`${place}${name}/index.html?${query}`, settings),
       async close() {
-        await remove();
-        await browser.close();
+        try {
+          await browser.close();
+        } finally {
+          await remove();
+        }
       },
     };
   } catch (error) {
