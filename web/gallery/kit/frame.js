@@ -36,7 +36,7 @@ const controls = `
   <p class="device" id="where"></p>
   <p class="note" role="status" id="note"></p>
   <div class="question" id="question" role="group" aria-labelledby="asked" hidden>
-    <p id="asked"></p>
+    <p id="asked" role="status"></p>
     <button type="button" id="go-on" class="main">Go on</button>
     <button type="button" id="afresh">Start afresh</button>
   </div>

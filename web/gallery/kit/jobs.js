@@ -49,21 +49,25 @@ function watch(page) {
 /** Looks for a stored run, and asks whether to go on with it. */
 export async function find(page) {
   const run = await stored(page.key);
-  if (run) {
-    try {
-      await page.subject.train.load(run.checkpoint);
-      replace(page, new Run(run));
-      await page.draw();
-      page.parts.asked.textContent = `You trained this page for ${grouped(run.step)} steps.`;
-      return page.enter('ask');
-    } catch {
-      await forget(page.key);
-      await begin(page);
-      page.say('A stored run was dropped: it belongs to another version of this model.');
-    }
-  }
+  const found = run !== undefined && (await restore(page, run));
   await page.draw();
-  page.enter(page.paused ? 'pause' : 'start');
+  if (!found) return page.enter(page.paused ? 'pause' : 'start');
+  page.enter('ask');
+  page.parts.asked.textContent = `You trained this page for ${grouped(run.step)} steps.`;
+}
+
+/** Goes on with a stored run if it belongs to this model. Otherwise it is dropped. */
+async function restore(page, run) {
+  try {
+    await page.subject.train.load(run.checkpoint);
+    replace(page, new Run(run));
+    return true;
+  } catch {
+    await forget(page.key);
+    await begin(page);
+    page.say('A stored run was dropped: it belongs to another version of this model.');
+    return false;
+  }
 }
 
 /** The page goes on with another run. The model has its weights. */
