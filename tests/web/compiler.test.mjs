@@ -282,7 +282,7 @@ test('a measurement in the middle of training changes nothing that the model lea
   await page.click('[data-tab=time]');
   await page.waitForSelector('#compiler-time [data-measured]');
   const { step } = await reached(page, 1);
-  t.diagnostic(`measured before step ${step}`);
+  assert.ok(step < 600, 'it still trains after the measurement');
   await settled(page);
   assert.deepEqual(contents(await saved(page)), expected);
 });
@@ -297,10 +297,13 @@ test('on a GPU: its own shaders; and a lost device comes back', async (t) => {
     await body.locator('pre.wgsl').first().textContent(),
     /^\/\/ \d+ x \d+ workgroups\n/,
   );
+  await body.locator('.kernel').first().evaluate((element) => element.classList.add('old'));
   await page.getByRole('button', { name: 'Lose the device' }).click();
   await page.waitForFunction(() => /goes on/.test(document.querySelector('#note').textContent));
+  // The panel asks again.
   await page.waitForFunction(
-    (kernels) => document.querySelectorAll('#compiler-shaders .kernel').length === kernels,
+    (kernels) =>
+      document.querySelectorAll('#compiler-shaders .kernel:not(.old)').length === kernels,
     kernels,
   );
 });

@@ -18,13 +18,8 @@ after(() => gallery.close());
 
 // Opens the page of the sine, in a context of its own unless one is given.
 async function sine(t, query = cpu, context = undefined) {
-  if (!context) {
-    const page = await gallery.open('sine', query);
-    t.after(() => page.close());
-    return page;
-  }
-  const page = await context.newPage();
-  await page.goto(`${gallery.origin}/some/where/sine/index.html?${query}`);
+  const page = await gallery.open('sine', query, { context });
+  if (!context) t.after(() => page.close());
   return page;
 }
 async function shared(t) {
@@ -181,6 +176,25 @@ test('a page that is closed and opened again offers to go on', async (t) => {
   assert.ok(!(await page.isVisible('#question')));
 });
 
+test('a run that goes on is stored while it runs', async (t) => {
+  const context = await shared(t);
+  const first = await sine(t, `${cpu}&steps=3`, context);
+  await settled(first);
+  await first.close();
+  await context.addInitScript(() => {
+    const now = performance.now.bind(performance);
+    performance.now = () => 100 * now(); // ten seconds pass in 0.1 s
+  });
+  const page = await sine(t, cpu, context);
+  await settled(page, 'asking');
+  await press(page, 'go-on');
+  await page.waitForFunction(async () => {
+    const { stored } = await import(new URL('../kit/storage.js', location).href);
+    return (await stored('sine small')).step > 3;
+  });
+  assert.equal((await status(page)).state, 'running');
+});
+
 for (const button of ['afresh', 'reset'])
   test(`a stored run can be left: ${button}`, async (t) => {
     const context = await shared(t);
@@ -254,6 +268,41 @@ test('another device, while it runs: the weights go with it', async (t) => {
   assert.deepEqual(contents(await saved(page)).tensors, (await run_of(t, 20)).tensors);
 });
 
+// The parameters of a checkpoint as a file that says nothing about steps.
+function parameters_of(file) {
+  const parts = [];
+  const header = {};
+  const start = 8 + Number(file.readBigUInt64LE(0));
+  let at = 0;
+  for (const [name, tensor] of Object.entries(JSON.parse(file.subarray(8, start).toString()))) {
+    if (!/^l\d\./.test(name)) continue;
+    const [from, to] = tensor.data_offsets;
+    parts.push(file.subarray(start + from, start + to));
+    header[name] = { ...tensor, data_offsets: [at, (at += to - from)] };
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(text.length));
+  return Buffer.concat([size, text, ...parts]);
+}
+
+test('another device takes the weights of a file along that has no steps', async (t) => {
+  const first = await sine(t, `${cpu}&steps=5`);
+  await settled(first);
+  const buffer = parameters_of(await saved(first));
+  const page = await sine(t, `device=cpu&small&seed=2&paused`);
+  await settled(page);
+  await page.setInputFiles('#load', { name: 'weights.safetensors', mimeType: '', buffer });
+  await page.waitForFunction(() => /weights/.test(document.querySelector('#note').textContent));
+  await settled(page);
+  await page.selectOption('#device', 'auto'); // there is only a software driver: the CPU again
+  await page.waitForFunction(() => /software/.test(document.querySelector('#where').textContent));
+  await settled(page);
+  const { tensors } = await run_of(t, 5);
+  const moved = contents(await saved(page)).tensors;
+  for (const name of ['l1.W', 'l2.W', 'l3.b']) assert.equal(moved[name], tensors[name], name);
+});
+
 test('a step that fails stops the page, which can go on', async (t) => {
   const page = await sine(t, `${cpu}&steps=5`);
   const { loss } = await settled(page);
@@ -271,6 +320,27 @@ test('a step that fails stops the page, which can go on', async (t) => {
   await press(page, 'start');
   await reached(page, 10);
   assert.equal((await settled(page)).problem, '');
+});
+
+test('a batch that fails is no step', async (t) => {
+  const page = await sine(t, `${cpu}&steps=5`);
+  await settled(page);
+  await page.evaluate(() => {
+    globalThis.sine = Math.sin;
+    Math.sin = () => {
+      throw new Error('no sine today');
+    };
+  });
+  await press(page, 'start');
+  await page.waitForFunction(() => document.querySelector('#status').dataset.state === 'failed');
+  const { problem, step } = await settled(page, 'failed');
+  assert.equal(problem, 'no sine today');
+  assert.equal(step, 5);
+  await page.evaluate(() => (Math.sin = globalThis.sine));
+  await press(page, 'start');
+  await reached(page, 10);
+  await settled(page);
+  assert.deepEqual(contents(await saved(page)).tensors, (await run_of(t, 10)).tensors);
 });
 
 test('the keyboard is enough', async (t) => {
@@ -316,6 +386,7 @@ test('a GPU that cannot be had is an error; the page can still go to the CPU', a
   const page = await other.open('sine', 'device=webgpu&small&seed=1&steps=5');
   const { problem } = await settled(page, 'failed');
   assert.match(problem, /GPU/);
+  assert.ok(await page.isDisabled('#load'), 'there is no model');
   await page.selectOption('#device', 'cpu');
   assert.equal((await settled(page)).loss, (await run_of(t, 5)).loss);
   // A device that cannot be had leaves the run as it was.
