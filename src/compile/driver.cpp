@@ -104,12 +104,12 @@ bool Driver::advance() {
 bool Driver::advance_runs() {
   bool any = false;
   for (std::size_t i = 0; i < asked_.size();) {
-    const std::shared_ptr<Run> run = asked_[i];
-    const Run::State before = run->state();
+    const Run::State before = asked_[i]->state();
     if (before == Run::State::queued) {  // those of a profile that goes on may come behind it
       ++i;
       continue;
     }
+    const std::shared_ptr<Run> run = asked_[i];
     run->advance();
     any = any || run->state() != before;
     if (run->has_what_is_wanted())
