@@ -1,9 +1,16 @@
 // A run of each page, in its small version on the CPU, ends with the same weights whether it was closed
 // and opened again, moved to another page as a file, or reset.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
 
+import { builds } from './support/browser.mjs';
 import { contents, open_gallery, reached, rows, saved, settled } from './support/gallery.mjs';
+
+const tool = process.env.TENSORGRAD_TOOL ?? `${builds}/release/bin/tg`;
 
 let gallery;
 before(async () => (gallery = await open_gallery()));
@@ -66,4 +73,15 @@ test('text: a text that is not learned yet changes nothing when the device chang
   await page.click('#start');
   await reached(page, 6);
   assert.equal((await settled(page)).problem, '');
+});
+
+test('text: the command line writes with the file of the page', async (t) => {
+  const page = await gallery.open('text', 'device=cpu&small&seed=1&steps=3');
+  t.after(() => page.close());
+  await settled(page);
+  const path = join(gallery.folder, 'text.safetensors');
+  await writeFile(path, await saved(page));
+  const options = ['--prompt', 'The ', '--tokens', '12', '--device', 'cpu'];
+  const { stdout } = await promisify(execFile)(tool, ['generate', path, ...options]);
+  assert.match(stdout, /^The [^]{12,}/);
 });
