@@ -28,7 +28,7 @@ function drawAnswer([a, b], text, p) {
     return `<span class="digit ${kind}">${digit}<small>${chance} %</small></span>`;
   }).reverse().join('');
   const seen = trained.some((sum) => sum[0] === a && sum[1] === b);
-  element('verdict').textContent = (text === right ? 'Right. ' : `Wrong: it is ${a + b}. `) +
+  element('verdict').textContent = (text === right ? 'Right. ' : `Wrong: ${a}+${b} is ${a + b}. `) +
     (seen ? 'It trains on this sum.' : 'It never sees this sum in training.');
 }
 
@@ -76,7 +76,8 @@ page({
       const name = `Layer ${Math.floor(i / heads) + 1}, head ${(i % heads) + 1}`;
       return `<div><canvas role="img" aria-label="Attention: ${name}"></canvas>${name}</div>`;
     }).join('');
-    element('a').oninput = element('b').oninput = redraw;
+    element('sum').oninput = redraw;
+    element('sum').onchange = () => chosen().forEach((n, i) => (element('ab'[i]).value = n));
 
     return {
       train,

@@ -53,6 +53,8 @@ page({
       replaces: true, // a reset makes another trainer, perhaps of another text
       async reset() {
         const choice = { text: text.value, kind: kind.value };
+        if (choice.text.length < 100)
+          throw new Error('The text is too short to learn. Paste 100 characters or more.');
         const made = await make(choice); // may refuse the text: then the old one stays
         subject.train.destroy();
         subject.train = made;
