@@ -3,7 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { extname, join, resolve, sep } from 'node:path';
+import { basename, extname, join, resolve, sep } from 'node:path';
 
 const types = {
   '.css': 'text/css; charset=utf-8',
@@ -49,6 +49,7 @@ async function answer(request, response, { folders, isolated, index }) {
   if (path.includes('\0')) return refuse(400);
   const file = file_of(path.endsWith('/') ? path + index : path, folders);
   const found = file && (await stat(file).catch(() => null));
+  if (found?.isDirectory()) return refuse(301, { Location: `./${encodeURIComponent(basename(path))}/` });
   if (!found?.isFile()) return refuse(404);
   response.writeHead(200, {
     'Content-Type': types[extname(file)] ?? 'application/octet-stream',

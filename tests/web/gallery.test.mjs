@@ -152,7 +152,7 @@ test('./tg web serves them', async (t) => {
   const [line] = await once(server.stdout, 'data');
   const { event, address } = JSON.parse(line);
   assert.equal(event, 'serving');
-  for (const path of ['', 'sine/', 'guide.html', 'vendor/uPlot.esm.js', 'tensorgrad/dist/index.js']) {
+  for (const path of ['', 'sine/', 'sine', 'guide.html', 'vendor/uPlot.esm.js', 'tensorgrad/dist/index.js']) {
     const answer = await fetch(address + path);
     assert.equal(answer.status, 200, path);
     assert.equal(answer.headers.get('cross-origin-opener-policy'), 'same-origin'); // for threads

@@ -1,6 +1,11 @@
 // What bad calls say: the op, both shapes, and the caller's line.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { tg } from './package.mjs';
 
 const { compile, compileForward, Linear, matmul, mean, Module, ShapeError, TensorgradError } = tg;
@@ -92,6 +97,34 @@ test('the line is known in engines that show less of the stack', async () => {
     await line_in();
   } finally {
     Error.captureStackTrace = captureStackTrace;
+  }
+});
+
+test('where Node maps lines to sources, the line is that of the source', async () => {
+  const program = `
+    Error.prepareStackTrace = undefined;
+    const { tg } = await import(${JSON.stringify(new URL('./package.mjs', import.meta.url).href)});
+    await tg.ready();
+    try {
+      tg.trace(() => tg.matmul(tg.zeros([32, 784]), tg.zeros([128, 10])));
+    } catch (error) {
+      console.log(error.message);
+    }
+    process.exit();`;
+  // A map that moves every line down by a hundred.
+  const mappings = `AAoGA${';AACA'.repeat(program.split('\n').length)}`;
+  const map = { version: 3, sources: ['mapped.ts'], names: [], mappings };
+  const comment = Buffer.from(JSON.stringify(map)).toString('base64');
+  const folder = await mkdtemp(join(tmpdir(), 'tensorgrad-lines-'));
+  try {
+    const file = join(folder, 'built.mjs');
+    const url = `//# sourceMappingURL=data:application/json;base64,${comment}`;
+    await writeFile(file, `${program}\n${url}\n`);
+    const run = (...options) => promisify(execFile)(process.execPath, [...options, file]);
+    assert.match((await run()).stdout, /built\.mjs:6\b/);
+    assert.match((await run('--enable-source-maps')).stdout, /mapped\.ts:106\b/);
+  } finally {
+    await rm(folder, { recursive: true });
   }
 });
 

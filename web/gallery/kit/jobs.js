@@ -108,6 +108,7 @@ export async function keep(page) {
 }
 
 export async function save(page) {
+  page.problem('');
   download(await page.subject.train.save(), `${page.spec.name}.safetensors`);
 }
 
@@ -119,7 +120,8 @@ export async function load(page, file) {
     const { seed, rate } = page.run;
     replace(page, new Run({ seed: info?.seed ?? seed, rate, step: info?.step ?? stepOf(bytes) }));
   } catch (error) {
-    return page.problem(`${file.name} could not be loaded. ${error.message}`);
+    const [reason] = error.message.split('\n'); // the rest is for programmers
+    return page.problem(`${file.name} could not be loaded. ${reason}`);
   }
   if (page.state === State.asking) page.enter('pause');
   page.say(`${file.name}: step ${grouped(page.run.step)}.`);

@@ -80,7 +80,8 @@ class Page {
     this.paused = url.has('paused');
     this.device = url.get('device') ?? 'auto';
     this.threads = Number(url.get('threads')) || this.spec.threads;
-    this.fixedSeed = url.has('seed') ? Number(url.get('seed')) : undefined;
+    const seed = Number.parseInt(url.get('seed'));
+    this.fixedSeed = Number.isNaN(seed) ? undefined : seed;
     this.run = new Run({ seed: this.fixedSeed ?? newSeed(), rate: spec.rate });
     this.key = `${spec.name}${this.small ? ' small' : ''}`;
     this.frame = new Frame(spec);

@@ -25,10 +25,13 @@ const limits = [
   'maxComputeWorkgroupsPerDimension',
 ] as const;
 
+const { process } = globalThis as { process?: { versions?: { node?: string } } };
+
 const messages = {
-  'no-webgpu':
-    'This browser has no WebGPU. Chrome, Edge, Firefox and Safari have it in recent versions, on ' +
-    'pages from https and localhost.',
+  'no-webgpu': process?.versions?.node
+    ? 'Node has no WebGPU of its own: npm install webgpu.'
+    : 'This browser has no WebGPU. Chrome, Edge, Firefox and Safari have it in recent versions, ' +
+      'on pages from https and localhost.',
   'no-adapter':
     'WebGPU found no GPU. In Chrome on Linux it needs the flags #enable-unsafe-webgpu and ' +
     '#enable-vulkan at chrome://flags. Elsewhere the GPU may be blocked, or its driver too old.',

@@ -40,12 +40,14 @@ export function within<T>(site: Site, body: () => T): T {
 }
 
 // V8 and newer browsers: the frames above a function are known, also in a bundle of everything.
+// Where Node maps lines to the sources of TypeScript, it does so in the text of the stack.
 function frameAbove(entry: Function): Site {
   const { prepareStackTrace, stackTraceLimit } = engine;
+  const { process } = globalThis as { process?: { sourceMapsEnabled?: boolean } };
   const holder: { stack?: unknown } = {};
   try {
     engine.stackTraceLimit = 1;
-    engine.prepareStackTrace = (_error, frames) => frames;
+    if (!process?.sourceMapsEnabled) engine.prepareStackTrace = (_error, frames) => frames;
     engine.captureStackTrace!(holder, entry);
     const frames = holder.stack;
     if (typeof frames === 'string') return sitesIn(frames)[0] ?? unknown;
