@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <random>
 #include <vector>
 
 #include "codegen/cpu/window_matrix.h"
+#include "support/bits.h"
 #include "tests/cpu/each_target.h"
 
 namespace tensorgrad::cpu {
@@ -97,7 +97,7 @@ TEST(Reader, PositionsInReverse) {
     const float* const got = Reader(load).read({}, 0, 28, out.data());
     for (std::int64_t i = 0; i < 28; ++i) {
       double fill = 0;
-      EXPECT_EQ(std::bit_cast<std::int32_t>(got[i]), map.address_of_linear(i, fill)) << i;
+      EXPECT_EQ(bit_cast<std::int32_t>(got[i]), map.address_of_linear(i, fill)) << i;
     }
   });
 }
