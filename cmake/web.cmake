@@ -41,7 +41,7 @@ set(CMAKE_CXX_LINKER_LAUNCHER "${CMAKE_COMMAND}" -E env
 set(web_browser_js "${PROJECT_SOURCE_DIR}/src/runtime/webgpu/browser.js")
 set(web_program_options
   -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sABORTING_MALLOC=0 -sTOTAL_STACK=1MB -sWASM_BIGINT
-  "SHELL:--js-library ${web_browser_js}")
+  "SHELL:--js-library \"${web_browser_js}\"")
 
 # tensorgrad_web_module(TARGET [HEADER...]): makes an executable without main() a JavaScript module,
 # TARGET.mjs beside TARGET.wasm, whose create() makes an instance. It exports the C functions that the
@@ -66,7 +66,7 @@ function(tensorgrad_web_module target)
   set_target_properties(${target} PROPERTIES SUFFIX .mjs)
   target_link_options(${target} PRIVATE ${web_program_options}
     -Oz --no-entry -sMODULARIZE -sEXPORT_ES6 -sEXPORT_NAME=create -sENVIRONMENT=web,worker -sFILESYSTEM=0
-    "SHELL:--pre-js ${pre_js}" -sEXPORTED_FUNCTIONS=@${exports_file}
+    "SHELL:--pre-js \"${pre_js}\"" -sEXPORTED_FUNCTIONS=@${exports_file}
     -sEXPORTED_RUNTIME_METHODS=UTF8ToString)
   set_property(TARGET ${target} APPEND PROPERTY
     LINK_DEPENDS "${web_browser_js}" "${pre_js}" "${exports_file}")
