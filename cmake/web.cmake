@@ -27,7 +27,7 @@ web_package(nlohmann_json::nlohmann_json nlohmann/json.hpp nlohmann-json3-dev)
 # Exceptions are WebAssembly's own; SIMD128 is in every browser that has them. The names of types, which
 # -fno-rtti leaves out, would be a tenth of the download.
 add_compile_options(-fwasm-exceptions -msimd128 -fno-rtti)
-# Errors name source files; where they were compiled is nobody's business.
+# Internal errors name source files: relative to the checkout, whose path is private.
 add_compile_options("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 add_link_options(-fwasm-exceptions)
 
