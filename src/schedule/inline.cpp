@@ -103,9 +103,9 @@ void Fuser::find_dependencies() {
 }
 
 // Inlines an elementwise group into the group that reads its one value, if that computes no more
-// elements than the value has: one reader takes all of it, or several take parts of it (the elements
-// of pooling windows). A node is written once for each of its readers, and again for each of theirs:
-// without a limit, sums of halves of sums would double a program at each level.
+// elements than the value has: one reader takes all of it, or several take parts of it (the
+// elements of pooling windows). A node is written once for each of its readers, and again for each
+// of theirs: without a limit, sums of halves of sums would double a program at each level.
 void Fuser::inline_producers() {
   std::vector<std::size_t> copies(usize(graph_.size()), 1);  // of a node in its group's program
   const auto length = [&](int g) {
